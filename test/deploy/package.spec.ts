@@ -125,6 +125,9 @@ describe('the applier as a thing that one installs', () => {
     const wrapper = readFileSync(join(inside, programOf(unit)), 'utf8');
     const program = /^#!\/bin\/sh\nexec node (\S+) "\$@"\n$/.exec(wrapper)?.[1] ?? 'nothing';
     expect(readFileSync(join(inside, program))).toEqual(readFileSync(join(folder, 'applier.cjs')));
+    const compiled = join(inside, 'usr/lib/sluice/node_modules/koffi');
+    const loads = await exec(process.execPath, ['-e', `console.log(typeof require('${compiled}').load)`]);
+    expect(loads.stdout).toBe('function\n');
     expect(existsSync(join(inside, /^EnvironmentFile=-(.*)$/m.exec(unit)?.[1] ?? 'nothing'))).toBe(true);
     const control = readFileSync(join(inside, 'DEBIAN/control'), 'utf8');
     expect(control).toContain(`\nVersion: ${VERSION}\n`);
@@ -142,7 +145,8 @@ describe('the applier as a thing that one installs', () => {
     writeFileSync(join(units, 'sluice-applier.service'), unit.replace(programOf(unit), process.execPath));
     for (const name of readdirSync(join(ROOT, 'deploy/applier/backends')))
       cpSync(join(ROOT, 'deploy/applier/backends', name), join(dropIns, name));
-    cpSync(join(ROOT, 'deploy/applier/credentials.conf'), join(dropIns, 'credentials.conf'));
+    for (const name of ['credentials.conf', 'setuid.conf'])
+      cpSync(join(ROOT, 'deploy/applier', name), join(dropIns, name));
     const verify = (): Promise<string> =>
       exec('systemd-analyze', ['verify', '--man=no', join(units, 'sluice-applier.service')]).then(
         ({ stderr }) => stderr,

@@ -99,14 +99,11 @@ describe('MachineConfigs of one role', () => {
       machineConfig('a', files(file('/a', 'data:,a', { mode: 384, user: { name: 'core' } }))),
       machineConfig('b', files(file('/a', 'data:,b'))),
     ];
-    expect(specs('File', ...both)).toMatchObject([{ path: '/a', content: 'b', mode: '0600' }]);
-    expect(words(...both)).toEqual([
-      'MachineConfig/a: content of /a is overridden by MachineConfig/b',
-      'MachineConfig/a /a: unsupported field user: it will be owned by root',
-    ]);
+    expect(specs('File', ...both)).toMatchObject([{ path: '/a', content: 'b', mode: '0600', owner: 'core' }]);
+    expect(words(...both)).toEqual(['MachineConfig/a: content of /a is overridden by MachineConfig/b']);
     expect(
       specs('File', ...both, machineConfig('c', files({ path: '/a', mode: 420, user: { name: 'root' } }))),
-    ).toMatchObject([{ content: 'b', mode: '0644' }]);
+    ).toMatchObject([{ content: 'b', mode: '0644', owner: 'root' }]);
   });
 
   test('inherit the compression of contents, as Ignition does: what then cannot be read is left out', () => {

@@ -106,7 +106,7 @@ describe('a MachineConfig', () => {
       words(
         machineConfig('m', {
           config: {
-            storage: { files: [file('/a', 'data:,', { user: { name: 'core' } })], links: [{ path: '/l' }] },
+            storage: { files: [file('/a', 'data:,')], links: [{ path: '/l' }] },
             passwd: { users: [{ name: 'core', passwordHash: 'x' }], groups: [{ name: 'g' }] },
             systemd: { units: [{ name: 'm.service', mask: true }] },
           },
@@ -124,7 +124,6 @@ describe('a MachineConfig', () => {
       ...['osImageURL', 'fips', 'kernelType', 'extensions', 'somethingNew'].map(
         (field) => `MachineConfig/m: skipped ${field}: unsupported field`,
       ),
-      'MachineConfig/m /a: unsupported field user: it will be owned by root',
       'MachineConfig/m m.service: unsupported field mask: imported as a unit that is disabled and stopped',
     ]);
   });

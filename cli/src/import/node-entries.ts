@@ -40,13 +40,11 @@ function fileOf(entry: Entry, at: string, report: ImportReport): Fields | undefi
     }
     texts.push(content.text);
   }
-  ownerWords(entry, report);
-  return { path: entry.name, content: texts.join(''), ...modeOf(entry) };
+  return { path: entry.name, content: texts.join(''), ...modeOf(entry), ...ownerOf(entry) };
 }
 
-function directoryOf(entry: Entry, _at: string, report: ImportReport): Fields {
-  ownerWords(entry, report);
-  return { path: entry.name, ...modeOf(entry) };
+function directoryOf(entry: Entry): Fields {
+  return { path: entry.name, ...modeOf(entry), ...ownerOf(entry) };
 }
 
 function unitOf(entry: Entry, at: string, report: ImportReport): Fields | undefined {
@@ -81,11 +79,15 @@ function modeOf({ fields }: Entry): Fields {
   return typeof mode === 'number' ? { mode: mode.toString(8).padStart(4, '0') } : {};
 }
 
-function ownerWords({ name, fields }: Entry, report: ImportReport): void {
-  for (const field of ['user', 'group']) {
-    const [byName, byId] = [fields.get(`${field}.name`), fields.get(`${field}.id`)];
-    const other = byName !== undefined && byName.value !== 'root' ? byName : byId;
-    if (other !== undefined && other.value !== 'root' && other.value !== 0)
-      report.say(`${other.where} ${name}`, `unsupported field ${field}: it will be owned by root`);
-  }
+/** Ignition takes the id if it has both. */
+function ownerOf({ fields }: Entry): Fields {
+  const said = (field: string): unknown => fields.get(`${field}.id`)?.value ?? fields.get(`${field}.name`)?.value;
+  return Object.fromEntries(
+    (
+      [
+        ['owner', said('user')],
+        ['group', said('group')],
+      ] as const
+    ).flatMap(([field, value]) => (value === undefined ? [] : [[field, String(value)]])),
+  );
 }

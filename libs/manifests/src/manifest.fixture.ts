@@ -191,7 +191,7 @@ export const BAD: readonly (readonly [string, Manifest, string, string])[] = [
   ['no spec', { ...file({}), spec: undefined }, 'spec', 'required'],
   ['a spec that is a list', { ...file({}), spec: [] }, 'spec', 'wrong-type'],
   ['a field too many', { ...file({}), status: {} } as Manifest, 'status', 'unknown-field'],
-  ['a field too many in the spec', file({ owner: 'root' }), 'spec.owner', 'unknown-field'],
+  ['a field too many in the spec', file({ colour: 'red' }), 'spec.colour', 'unknown-field'],
   ['null for what may be left out', file({ mode: null }), 'spec.mode', 'wrong-type'],
   ['no content', file({ content: undefined }), 'spec.content', 'required'],
   ['a mode without quotes', file({ mode: 644 }), 'spec.mode', 'wrong-type'],

@@ -9,7 +9,15 @@ const FILE: Example = {
   apiVersion: 'sluice.dev/v1alpha1',
   kind: 'File',
   metadata: { name: 'fuzz' },
-  spec: { nodeSelector: NOBODY, path: '/etc/fuzz.conf', content: 'x', mode: '0644' },
+  spec: {
+    nodeSelector: NOBODY,
+    path: '/etc/fuzz.conf',
+    content: 'x',
+    mode: '0644',
+    owner: 'www-data',
+    group: '33',
+    hardLinks: 'break',
+  },
 };
 const CHANGE: Example = {
   apply: [FILE],

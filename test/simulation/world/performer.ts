@@ -55,6 +55,8 @@ export function perform(node: Place, step: Step): StepAnswer {
       return step.config.fragments.flatMap((entry) => refusesContent(entry) ?? []);
     case 'read-before':
       return trouble.full ? NO_SPACE : disk.files.originals(step.entries, step.known);
+    case 'snapshot':
+      return {};
     case 'run-probes':
       return step.probes.map((probe) => probed(node, probe));
     case 'apply':

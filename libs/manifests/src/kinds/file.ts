@@ -7,6 +7,13 @@ import { SelectingSpec, type Kind } from './kind.js';
 /** The form of a file's permissions. */
 export const MODE = patternForm('bad-mode', /^[0-7]{3,4}$/, 'must be an octal mode such as "0644"');
 
+/** The form of a user or group. A number may be any that the kernel knows. */
+export const OWNER = patternForm(
+  'bad-owner',
+  /^([A-Za-z_][A-Za-z0-9_.-]{0,63}\$?|[0-9]{1,10})$/,
+  'must be a name such as "www-data", or a number such as "33"',
+);
+
 const BASE64 = /^[A-Za-z0-9+/\s]*={0,2}\s*$/;
 
 /** Why a text is no base64; line breaks in it do not matter. */
@@ -33,7 +40,12 @@ function base64Problem(text: string): string | undefined {
   encoding: '`base64`: the content is written in base64, for files that are not text. Without it, the content is text.',
   template:
     '`false`: the content has no templates, and `{{` in it stands for itself. Always so with `encoding`. Default: true.',
-  mode: 'Permissions in octal, in quotes. Default: `"0644"`.',
+  mode: 'Permissions in octal, in quotes. If left out, an existing file keeps its permissions, and a new one gets `"0644"`.',
+  owner:
+    'User that owns the file: a name that the node knows, or a number in quotes. If left out, an existing file keeps its owner, and a new one belongs to the user of the applier.',
+  group: 'Group of the file, like `owner`.',
+  hardLinks:
+    'Set it to `break` to replace a file that has several hard links. The other links keep the old content. If left out, a change of such a file is refused.',
 })
 export class FileSpec extends SelectingSpec {
   @Text(FILE_PATH) readonly path!: string;
@@ -41,6 +53,9 @@ export class FileSpec extends SelectingSpec {
   @Optional() @Word(['base64']) readonly encoding?: 'base64';
   @Optional() @Flag() readonly template?: boolean;
   @Optional() @Text(MODE) readonly mode?: string;
+  @Optional() @Text(OWNER) readonly owner?: string;
+  @Optional() @Text(OWNER) readonly group?: string;
+  @Optional() @Word(['break']) readonly hardLinks?: 'break';
 }
 
 export const file: Kind = {

@@ -63,6 +63,8 @@ const AFTER: StepResults = {
   check: (state, _, refusals) => begunWith(state, { checked: true, failure: worst(refusals) }),
   'read-before': (state, _, originals) =>
     isRefusal(originals) ? begunWith(state, { failure: failureOf(originals) }) : begunWith(state, { originals }),
+  snapshot: (state, _, snapshot) =>
+    isRefusal(snapshot) ? begunWith(state, { failure: failureOf(snapshot) }) : begunWith(state, { snapshot }),
   'run-probes': (state, _, results) =>
     state.journal.work === undefined ? begunWith(state, { before: results }) : progressed(state, { probes: results }),
   guard: (state, { lease }, refusal) => guarded(remember(state, { guarded: lease }), refusal),
@@ -303,6 +305,7 @@ function leaseRead(state: State, lease: LeaseView | undefined, nowMs: number): S
           before: undefined,
           originals: undefined,
           changed: undefined,
+          snapshot: undefined,
           drift: [],
           overwritten: undefined,
           failure: undefined,

@@ -1,12 +1,13 @@
 import type { LeaseView } from '#libs/contracts';
-import { Bench, file, hash } from './applier.fixture.js';
+import { Bench, file, hash, probe, SETTINGS } from './applier.fixture.js';
+import type { Settings } from './index.js';
 
 const A = hash('a');
 const B = hash('b');
 
 /** A node on config A with three files; config B changes one of them. */
-function scene(): Bench {
-  const bench = new Bench();
+function scene(settings?: Settings): Bench {
+  const bench = new Bench(settings);
   bench.config('a', [file('/a', 'x'), file('/b', 'x'), file('/c', 'x')]);
   bench.config('b', [file('/a', 'y'), file('/b', 'x'), file('/c', 'x')]);
   bench.settle();
@@ -135,4 +136,19 @@ describe('a lease that must not overwrite drift', () => {
     bench.settle();
     expect([bench.last?.verdict, files(bench)]).toEqual(['applied', { '/a': 'y', '/b': 'x', '/c': 'x' }]);
   });
+});
+
+it('rolls back to what was there before the lease, drift included', () => {
+  const bench = scene({ ...SETTINGS, kinds: { ...SETTINGS.kinds, snapshots: ['File'] } });
+  const C = hash('c');
+  bench.config('c', [file('/a', 'y'), file('/b', 'x'), probe('p')]);
+  bench.machine.files.set('/a', 'edited');
+  bench.machine.probes = (_, found) => found.get('/a') !== 'y';
+  bench.grant({ lease: 'l2', ...lease('forward', C, []) });
+  bench.settle();
+  expect([bench.last?.verdict, bench.last?.restored, files(bench)]).toEqual([
+    'invalid',
+    true,
+    { '/a': 'edited', '/b': 'x', '/c': 'x' },
+  ]);
 });

@@ -93,6 +93,8 @@ interface Intent extends LeaseName {
   readonly probes: ProbesBefore;
   /** How the node differed from `to` before the change. */
   readonly changed: readonly string[];
+  /** Resources of the config in force that the change touches, as they were before it. */
+  readonly before?: Originals | undefined;
   /** The boot on which the work began. A later boot has started with the new content. */
   readonly begunOn?: string | undefined;
   /** Journaled before the reboot command runs, so that the next process knows why the machine rebooted. */
@@ -152,6 +154,8 @@ export interface Original {
    * them.
    */
   readonly made: readonly string[];
+  /** `was` has only what the entry of the resource does not say: the entry is applied first. */
+  readonly entryFirst?: boolean;
 }
 export type Originals = Readonly<Record<string, Original>>;
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
@@ -186,7 +190,7 @@ export function forward(
   lease: LeaseView,
   readMs: number,
   bootId: string,
-  found: Pick<Intent, 'probes' | 'changed' | 'escalated'>,
+  found: Pick<Intent, 'probes' | 'changed' | 'before' | 'escalated'>,
 ): ForwardWork {
   return {
     phase: 'forward',

@@ -29,6 +29,38 @@ export const rollbackTo = oncePerConfig((config, originals, kinds) =>
   wayTo(config, originals, kinds).filter((item) => item.do === 'restore' || kinds.resources(item.entry).length > 0),
 );
 
+/**
+ * The items of a rollback: what the change touched becomes what it was before it, drift included. Everything else
+ * is applied as the config says.
+ */
+export function rollbackItems(
+  config: Config,
+  originals: Originals,
+  before: Originals | undefined,
+  kinds: Kinds,
+): readonly Item[] {
+  const all = rollbackTo(config, originals, kinds);
+  if (before === undefined) return all;
+  const known = ROLLBACKS.get(before);
+  if (known?.all === all) return known.items;
+  const items = all.flatMap((item) => (item.do === 'restore' ? [item] : backTo(item, before, kinds)));
+  ROLLBACKS.set(before, { all, items });
+  return items;
+}
+
+/** Every step asks for all items. */
+const ROLLBACKS = new WeakMap<Originals, { readonly all: readonly Item[]; readonly items: readonly Item[] }>();
+
+function backTo(item: Item & { readonly do: 'apply' }, before: Originals, kinds: Kinds): readonly Item[] {
+  const known = kinds.resources(item.entry).flatMap((key) => {
+    const original = before[key];
+    return original === undefined ? [] : [{ key, original }];
+  });
+  const restores = known.map(({ key, original }): Item => ({ do: 'restore', key, original }));
+  const isWhole = known.length > 0 && known.every(({ original }) => original.entryFirst !== true);
+  return isWhole ? restores : [item, ...restores];
+}
+
 /** Caches the list per config: every step asks for all items, and with thousands of files that would take minutes. */
 function oncePerConfig(
   plan: (config: Config, originals: Originals, kinds: Kinds) => readonly Item[],

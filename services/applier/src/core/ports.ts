@@ -9,6 +9,8 @@ export interface Kinds {
   entries(config: Config): readonly ConfigEntry[];
   /** The kinds that the kernel loses at a reboot. */
   readonly forgotten: readonly string[];
+  /** The kinds whose resources have more to them than their entries say, such as the owner of a file. */
+  readonly snapshots: readonly string[];
   /**
    * Whether the change from one config to another may cut the node off. If so, the probes of the control plane run too.
    */
@@ -64,6 +66,8 @@ export type Step =
     }
   /** Saves the originals of the resources of these entries, except `known` ones. Contents go to the state folder. */
   | { readonly do: 'read-before'; readonly entries: readonly ConfigEntry[]; readonly known: Originals }
+  /** Reads the resources of these entries as they are before the lease, with what the entries do not say. */
+  | { readonly do: 'snapshot'; readonly entries: readonly ConfigEntry[] }
   | { readonly do: 'run-probes'; readonly probes: readonly ConfigEntry[]; readonly untilMs: number }
   /** Makes sure that another process rolls back if this one hangs, or is gone at this time and has not confirmed. */
   | { readonly do: 'guard'; readonly lease: string; readonly atMs: number; readonly applyMs: number }
@@ -117,6 +121,7 @@ export interface Outcomes {
   'fetch-config': Config | Refusal;
   check: readonly Refusal[];
   'read-before': Originals | Refusal;
+  snapshot: Originals | Refusal;
   'run-probes': readonly ProbeResult[];
   guard: Refusal | undefined;
   apply: Refusal | undefined;

@@ -1,3 +1,4 @@
+import type { Config, ConfigEntry } from '#libs/contracts';
 import { mayRestart } from './actions.js';
 import { driftToReport, replacedItems } from './drift.js';
 import { forward, nameOf, rollBackAt, type LeaseResult, type Failure, type Journal } from './journal.js';
@@ -59,16 +60,32 @@ export function preparingStep(state: State, begun: Preparation, nowMs: number): 
   if (replaced.length > 0) return { do: 'compare', items: replaced };
   const drift = driftToReport(state, begun);
   if (drift !== undefined) return planAgain(state, begun, drift);
+  const entries = begun.snapshot === undefined ? touched(state, begun, config) : [];
+  if (entries.length > 0) return { do: 'snapshot', entries };
   const asked = journal.lastDealt?.escalated;
   const escalated =
     asked?.to === lease.hash && mayRestart(lease) ? { escalated: { action: asked.action, reason: asked.reason } } : {};
   const work = forward(lease, readMs, memory.bootId, {
     probes: probesBefore(state, begun, config, mayCutOff),
     changed: begun.changed,
+    ...(begun.snapshot === undefined ? {} : { before: begun.snapshot }),
     ...escalated,
   });
   return { do: 'write-journal', journal: { ...journal, originals, work } };
 }
+
+/** The entries of the config in force that the change touches: they differ in the new one, or have drifted. */
+function touched(state: State, { drift }: Preparation, to: Config): readonly ConfigEntry[] {
+  const { kinds } = state.settings;
+  const from = inHand(state, state.journal.inForce);
+  const kept = new Set(kinds.entries(to).map(textOf));
+  const drifted = new Set(drift.flatMap(({ entry }) => (entry === undefined ? [] : [textOf(entry)])));
+  return (from === undefined ? [] : kinds.entries(from)).filter(
+    (entry) => kinds.snapshots.includes(entry.kind) && (!kept.has(textOf(entry)) || drifted.has(textOf(entry))),
+  );
+}
+
+const textOf = ({ kind, name, spec }: ConfigEntry): string => JSON.stringify([kind, name, spec]);
 
 /** Ends a lease before anything changed: the config in force stays the same. */
 function giveUp(state: State, begun: Preparation, failure: Failure): Step {

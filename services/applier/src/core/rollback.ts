@@ -1,7 +1,7 @@
 import type { Action, Config } from '#libs/contracts';
 import { actStep, rollbackActions, rebooting } from './actions.js';
 import { nameOf, type RollbackWork, type Originals, type PendingActions } from './journal.js';
-import { probesOf, stillManaged, rollbackTo } from './plan.js';
+import { probesOf, stillManaged, rollbackItems, rollbackTo } from './plan.js';
 import { guardStep, rollbackItemStep, type Item, type Step } from './ports.js';
 import { deal } from './reports.js';
 import { inHand, START, type State } from './state.js';
@@ -46,7 +46,7 @@ export function rollbackStep(state: State, work: RollbackWork, nowMs: number): S
       ? { do: 'wait', untilMs: bus.retryAtMs }
       : { do: 'fetch-config', hash: work.from, mustKeep: false };
   }
-  const items = rollbackTo(config, journal.originals, kinds);
+  const items = rollbackItems(config, journal.originals, work.before, kinds);
   const item = items[progress.done];
   if (item !== undefined)
     return rollbackItemStep(

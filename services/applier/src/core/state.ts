@@ -97,6 +97,8 @@ export interface Preparation {
   readonly before: readonly ProbeResult[] | undefined;
   readonly originals: Originals | undefined;
   readonly changed: readonly string[] | undefined;
+  /** What the change touches, as it is now. */
+  readonly snapshot: Originals | undefined;
   /** Of that, how the node differs from the config in force where the new one is the same. */
   readonly drift: readonly Difference[];
   /** Drift at the places that the new config changes; undefined until it was looked for. */

@@ -14,7 +14,7 @@ const SECOND = config(
   file('/new/c', 'new'),
   probe('p', { file: { path: '/etc/a', matches: '^(old|new)' } }),
 );
-const OLD = { b: '644 old', etc: 'dir 755', 'etc/a': '644 old' };
+const OLD = { b: '600 old', etc: 'dir 755', 'etc/a': '644 old' };
 const NEW = { b: '600 mine', etc: 'dir 755', 'etc/a': '600 new', new: 'dir 755', 'new/c': '644 new' };
 
 /** Runs the process that kills itself; says whether it did. */

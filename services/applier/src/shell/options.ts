@@ -33,6 +33,12 @@ const OPTIONS: readonly Option[] = [
   new Option('--allow-exec', 'allow Exec fragments and exec probes to run commands')
     .env('SLUICE_ALLOW_EXEC')
     .default(false),
+  new Option(
+    '--allow-setuid',
+    'allow files and directories with setuid or setgid, and changes to files that have them or file capabilities',
+  )
+    .env('SLUICE_ALLOW_SETUID')
+    .default(false),
   new Option('--netns <name>', 'network namespace to configure; by default that of the machine, if --root is /').env(
     'SLUICE_NETNS',
   ),

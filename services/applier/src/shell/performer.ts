@@ -99,6 +99,8 @@ export class Performer {
         return this.check(step);
       case 'read-before':
         return this.readBefore(step);
+      case 'snapshot':
+        return this.snapshot(step);
       case 'run-probes':
         return runProbes(step.probes, this.surroundings, step.untilMs, this.clock);
       case 'apply':
@@ -204,7 +206,7 @@ export class Performer {
 
   private async check({ config, entries, actions, taken }: StepOf<'check'>): Promise<readonly Refusal[]> {
     const refusals = [...(await this.actor.refusals(actions, config))];
-    const checked = { config, taken: new Set(taken) };
+    const checked = { config, taken: new Set(taken), places: new Map() };
     for (const entry of entries) {
       const refusal = await refused(wordsFor(entry), async () => {
         if (entry.kind === 'Probe') return checkProbe(entry, this.surroundings);
@@ -225,6 +227,18 @@ export class Performer {
         }
       });
       if (refusal !== undefined) return refusal;
+    }
+    return originals;
+  }
+
+  private async snapshot({ entries }: StepOf<'snapshot'>): Promise<Originals | Refusal> {
+    const originals: Record<string, Original> = {};
+    for (const entry of entries) {
+      const refusal = await refused(
+        wordsFor(entry),
+        async () => void Object.assign(originals, await this.backendOf(entry.kind).snapshot?.(entry)),
+      );
+      if (refusal !== undefined) return { ...refusal, fault: 'node' };
     }
     return originals;
   }

@@ -12,10 +12,26 @@ export interface Surroundings {
   /** Another one after each boot. */
   readonly bootId: string;
   readonly allowExec: boolean;
+  /** Whether files may have setuid, setgid or capabilities. */
+  readonly allowSetuid: boolean;
+  readonly aliases: PathKeys;
+  readonly stateFolder: StatePlace;
   /** The machine apart from its files. */
   readonly host: Host;
   /** Ends commands that still run when the applier is stopped. */
   readonly ending: AbortSignal;
+}
+
+/** The keys of resources that are paths, the same for all paths that lead to one place. */
+export interface PathKeys {
+  /** `follow`: also a link at the end of the path is followed. */
+  key(path: unknown, follow?: boolean): string;
+}
+
+/** Where the applier keeps its state: `device:inode`, and the path if it is inside the root. */
+export interface StatePlace {
+  readonly identity: string;
+  readonly path: string | undefined;
 }
 
 /** What is known about a config while one of its entries is checked. */
@@ -23,6 +39,8 @@ export interface CheckContext {
   readonly config: Config;
   /** Resources that Sluice manages already: their originals are kept, so they may be replaced by anything. */
   readonly taken: ReadonlySet<string>;
+  /** Where the paths of the entries that were checked lead, by place. */
+  readonly places: Map<string, { readonly id: string; readonly path: string }>;
 }
 
 /** Everything the applier has to know of one kind of fragment. Refuses by throwing Refused. */
@@ -34,6 +52,8 @@ export interface Backend {
   check(entry: ConfigEntry, checked: CheckContext): Promise<void>;
   /** The present state of a resource of the entry, to which `restore` returns it. */
   original(key: string, known: Originals, entry: ConfigEntry): Promise<Original>;
+  /** Its resources before a lease changes them; only for kinds that can tell more than their entries say. */
+  snapshot?(entry: ConfigEntry): Promise<Originals>;
   restore(key: string, original: Original): Promise<void>;
   /** How the resource differs from its original; undefined when it does not. */
   differsFromOriginal(key: string, was: Json): Promise<string | undefined>;

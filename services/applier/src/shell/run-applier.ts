@@ -1,17 +1,21 @@
 import { randomInt } from 'node:crypto';
+import { statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { isNodeName } from '#libs/contracts';
 import { ApplierRun, SILENT, start, type Kinds, type Log, type Notice, type Settings } from '../core/index.js';
 import { changesNetwork, elementsOf, nodeNetwork, type NodeNetwork } from './backends/network/node-network.js';
 import type { NetworkSettings } from './backends/network/tools.js';
+import { Aliases } from './backends/paths/aliases.js';
+import { wayTo } from './backends/paths/rooted-path.js';
 import { BACKENDS } from './backends/registry.js';
 import { bootClock, bootId } from './boot.js';
 import { BusPort, type BusSource } from './bus-port.js';
 import { NO_GUARD, ProcessGuard, type Guard } from './guard/guard.js';
+import { fileCalls } from './file-calls.js';
 import { findHost, type HostSettings } from './host/host.js';
 import { Performer } from './performer.js';
-import type { Backend, Clock, Surroundings } from './ports.js';
+import type { Backend, Clock, StatePlace, Surroundings } from './ports.js';
 import { BUS_PROBE, controlPlane } from './probes/control-plane.js';
 import { EMPTY_HASH } from './state/config-text.js';
 import { readHang } from './state/hang-file.js';
@@ -29,6 +33,8 @@ export interface ApplierOptions {
   readonly fresh?: boolean;
   /** Whether fragments of kind Exec and probes of type exec may run commands here. */
   readonly allowExec?: boolean;
+  /** Whether files may have setuid, setgid or capabilities here. */
+  readonly allowSetuid?: boolean;
   /**
    * A connection, which its owner closes, or how to make one, which the applier closes. It is made when it is needed
    * first.
@@ -108,7 +114,19 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
     const root = options.root ?? '/';
     const host = await findHost(options.host ?? {}, root, ending.signal);
     const boot = options.bootId ?? bootId();
-    const surroundings = { root, contents: state.contents, bootId: boot, allowExec, host, ending: ending.signal };
+    const aliases = await Aliases.of(root);
+    const surroundings: Surroundings = {
+      root,
+      contents: state.contents,
+      bootId: boot,
+      allowExec,
+      allowSetuid: options.allowSetuid ?? false,
+      aliases,
+      stateFolder: await placeOf(options.stateDir, root),
+      host,
+      ending: ending.signal,
+    };
+    warnWithoutXattrs(log, node);
     const network = await networkFor(options);
     const backends = new Map(
       [...network.backends, ...BACKENDS.flatMap((factory) => factory.create(surroundings) ?? [])].map((backend) => [
@@ -128,7 +146,12 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
     };
     const self = {
       labels: options.labels,
-      capabilities: [...capabilitiesOf(surroundings), ...network.capabilities].sort(),
+      capabilities: [
+        ...capabilitiesOf(surroundings),
+        ...network.capabilities,
+        ...aliases.words,
+        ...lackingWords(),
+      ].sort(),
       version: options.version ?? '',
       fresh: options.fresh ?? false,
     };
@@ -147,7 +170,8 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
       clock,
       log,
     );
-    const applier = new ApplierRun(start(settings, self, journal, outside), clock, log, () => performer.wake());
+    const own = { ...journal, originals: aliases.rekeyed(journal.originals) };
+    const applier = new ApplierRun(start(settings, self, own, outside), clock, log, () => performer.wake());
     const running = performer.run(applier).finally(() => state.close());
     const stopHeartbeat = beat(bus, applier, options.heartbeatMs ?? HEARTBEAT_MS, random);
     return {
@@ -175,6 +199,35 @@ const capabilitiesOf = (surroundings: Surroundings): readonly string[] =>
     'kind:Probe',
     ...(surroundings.allowExec ? ['probe:exec'] : []),
   ].sort();
+
+/** Where a folder is, for who reaches it by another path. The root is found by what it is: its name may be another. */
+async function placeOf(folder: string, root: string): Promise<StatePlace> {
+  const [identity, top] = [identityOf(folder), identityOf(root)];
+  const text = resolve(folder);
+  let above = text;
+  while (identityOf(above) !== top && above !== dirname(above)) above = dirname(above);
+  if (identityOf(above) !== top || above === text) return { identity, path: undefined };
+  const inside = `/${relative(above, text)}`;
+  const way = await wayTo(root, inside).catch(() => undefined);
+  if (way !== undefined && 'parent' in way) way.parent.close();
+  return { identity, path: way?.real ?? inside };
+}
+
+function identityOf(path: string): string {
+  const { dev, ino } = statSync(path, { bigint: true });
+  return `${dev}:${ino}`;
+}
+
+function warnWithoutXattrs(log: Log, node: string): void {
+  const calls = fileCalls();
+  if (typeof calls === 'string')
+    log.warn(
+      { node, reason: calls },
+      'extended attributes and ACLs cannot be read: files lose them when they are replaced',
+    );
+}
+
+const lackingWords = (): readonly string[] => (typeof fileCalls() === 'string' ? ['lacks:xattrs'] : []);
 
 /** A root of its own is a node of its own: the machine's network is not its business. */
 const networkOf = ({ root = '/', network }: ApplierOptions): NetworkSettings | false =>
@@ -214,6 +267,7 @@ const kindsOf = (
   order: [...backends.keys()],
   entries: network.backends.length === 0 ? (config) => config.fragments : elementsOf,
   forgotten: network.backends.map(({ kind }) => kind),
+  snapshots: [...backends.values()].filter(({ snapshot }) => snapshot !== undefined).map(({ kind }) => kind),
   mayCutOff: network.backends.length === 0 ? () => false : changesNetwork,
   controlPlane: network.backends.length === 0 ? [] : probes,
   controlPlaneBefore: network.backends.length === 0 ? [] : probes.filter(({ name }) => name !== BUS_PROBE),

@@ -8,7 +8,17 @@ import type { ApplierOptions } from './run-applier.js';
 /** What an applier was told, by flags and environment. */
 export type ApplierSettings = Pick<
   ApplierOptions,
-  'node' | 'labels' | 'root' | 'stateDir' | 'fresh' | 'allowExec' | 'host' | 'network' | 'reach' | 'heartbeatMs'
+  | 'node'
+  | 'labels'
+  | 'root'
+  | 'stateDir'
+  | 'fresh'
+  | 'allowExec'
+  | 'allowSetuid'
+  | 'host'
+  | 'network'
+  | 'reach'
+  | 'heartbeatMs'
 > & { readonly target: Target; readonly logLevel: LogLevel };
 
 /** Values of `applierCommand`, as commander names them. */
@@ -47,6 +57,7 @@ export function settingsOf(command: Command, env: NodeJS.ProcessEnv = process.en
     stateDir: values.state || '/var/lib/sluice',
     fresh: isOn(command, 'fresh', env),
     allowExec: isOn(command, 'allowExec', env),
+    allowSetuid: isOn(command, 'allowSetuid', env),
     host: {
       systemctl: values.systemctl || undefined,
       systemdAnalyze: values.systemdAnalyze || undefined,

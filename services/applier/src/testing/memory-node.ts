@@ -27,6 +27,7 @@ export const MEMORY_KINDS: Kinds = {
   order: ['File', 'Exec'],
   entries: (config) => config.fragments,
   forgotten: [],
+  snapshots: [],
   mayCutOff: () => false,
   controlPlane: [],
   controlPlaneBefore: [],
@@ -127,6 +128,8 @@ export class MemoryNode {
         return step.config.fragments.flatMap((entry) => this.refuses(entry) ?? []);
       case 'read-before':
         return this.files.originals(step.entries, step.known);
+      case 'snapshot':
+        return this.files.originals(step.entries, {});
       case 'run-probes':
         return step.probes.map(({ name }) => this.probed(name));
       case 'apply':

@@ -138,7 +138,9 @@ export const fileProbe: ProbeType = {
   },
   tryOnce: async (spec, { root }) => {
     const path = String(spec['path']);
-    const { now, content } = await fileAt(root, path, ({ size }) => spec['absent'] !== true && size <= LONGEST);
+    const { now, content } = await fileAt(root, path, {
+      wants: ({ size }) => spec['absent'] !== true && size <= LONGEST,
+    });
     if (spec['absent'] === true) return now.state === 'absent' ? undefined : `${path} exists`;
     if (now.state !== 'file') return `${path} is ${now.state === 'absent' ? 'missing' : `a ${now.state}`}`;
     if (content === undefined) return `${path} is longer than ${LONGEST} bytes`;

@@ -48,6 +48,9 @@ const has =
   (value) =>
     isObject(value) && Object.entries(shape).every(([field, holds]) => holds(value[field]));
 
+const isOriginals: Check = (value) =>
+  isObject(value) && Object.values(value).every(has({ kind: isText, was: (was) => was !== undefined, made: isList }));
+
 const isEscalated = has({ action: has({ kind: isText }), reason: isText });
 
 /**
@@ -88,6 +91,7 @@ const SHAPE: Readonly<Record<string, Check>> = {
       rollBackAtMs: Number.isFinite,
       probes: isObject,
       changed: isList,
+      before: isAbsentOr(isOriginals),
       begunOn: isAbsentOr(isText),
       reboot: isAbsentOr(has({ from: isText, untilMs: Number.isFinite })),
       escalated: isAbsentOr(isEscalated),
@@ -95,8 +99,7 @@ const SHAPE: Readonly<Record<string, Check>> = {
     }),
   ),
   outstanding: isAbsentOr(has({ actions: isList, bootId: isText, restartMs: isAbsentOr(Number.isFinite) })),
-  originals: (value) =>
-    isObject(value) && Object.values(value).every(has({ kind: isText, was: (was) => was !== undefined, made: isList })),
+  originals: isOriginals,
   madeIn: isAbsentOr(isText),
   report: isAbsentOr(
     has({ kind: isText, node: isText, incarnation: isCount, nonce: isCount, seq: isCount, hash: isText }),

@@ -3,7 +3,7 @@ import { link, mkdir, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '#libs/contracts';
 import { letOthersGoOn } from '../open-file.js';
-import { newJournal, type Journal, type Originals } from '../../core/index.js';
+import { newJournal, type Journal } from '../../core/index.js';
 import { parseConfig } from './config-text.js';
 import { decodeJournal, encodeJournal, isNewer } from './journal-text.js';
 import { removeHang } from './hang-file.js';
@@ -135,7 +135,7 @@ export class StateFolder {
   /** For the largest thing that a rollback may have to put back. */
   private async restoreBytes(journal: Journal): Promise<number> {
     let bytes = sizeOf(this.configPath(journal.inForce));
-    for (const digest of digestsIn(journal.originals)) {
+    for (const digest of digestsIn(journal)) {
       await letOthersGoOn();
       bytes = Math.max(bytes, sizeOf(this.contents.pathOf(digest)));
     }
@@ -183,7 +183,7 @@ export class StateFolder {
     const isOver = (name: string): boolean => CONFIG_FILE.test(name) && !kept.has(name);
     const troubles = [
       ...(await removeFrom(join(this.path, 'configs'), isOver)),
-      ...(await this.contents.tidy(digestsIn(journal.originals))),
+      ...(await this.contents.tidy(digestsIn(journal))),
     ];
     await this.setAside(this.journalBytes, journal).catch((error: unknown) => troubles.push((error as Error).message));
     await removeHang(this.path);
@@ -206,9 +206,9 @@ function ownJournal(journal: Journal, node: string, path: string): Journal {
 const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 const blocks = (bytes: number): number => Math.ceil(bytes / BLOCK_BYTES) * BLOCK_BYTES;
 
-const digestsIn = (originals: Originals): ReadonlySet<string> =>
+const digestsIn = ({ originals, work }: Journal): ReadonlySet<string> =>
   new Set(
-    Object.values(originals).flatMap(({ was }) =>
+    [...Object.values(originals), ...Object.values(work?.before ?? {})].flatMap(({ was }) =>
       was !== null && typeof was === 'object' && 'digest' in was && typeof was.digest === 'string' ? [was.digest] : [],
     ),
   );

@@ -30,7 +30,7 @@ export class Grub implements BootLoader {
   async put(name: string, args: readonly string[], timeoutMs: number): Promise<void> {
     const { root } = this.surroundings;
     if ((await this.textAt(this.fileOf(name))) === contentOf(name, args)) await clearTemporary(root, this.fileOf(name));
-    else await putFile(root, this.fileOf(name), Buffer.from(contentOf(name, args)), MODE);
+    else await putFile(root, this.fileOf(name), Buffer.from(contentOf(name, args)), { mode: MODE });
     await this.update(timeoutMs);
   }
 
@@ -51,7 +51,7 @@ export class Grub implements BootLoader {
 
   private async textAt(path: string): Promise<string | undefined> {
     const { root } = this.surroundings;
-    return (await fileAt(root, path, () => true)).content?.toString('utf8');
+    return (await fileAt(root, path, { wants: () => true })).content?.toString('utf8');
   }
 }
 

@@ -5,7 +5,7 @@ import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
 import { mayWrite } from '../../host/host.js';
 import { RefusedError, type Backend, type BackendFactory, type Surroundings } from '../../ports.js';
-import { pathKey, PathOriginals } from '../paths/path-originals.js';
+import { PathOriginals } from '../paths/path-originals.js';
 import type { BootLoader } from './boot-loader.js';
 import { Grub } from './grub.js';
 import { loaderEntries, SystemdBoot } from './systemd-boot.js';
@@ -23,7 +23,7 @@ class KernelArgumentsBackend implements Backend {
   private readonly paths: PathOriginals;
 
   constructor(
-    surroundings: Surroundings,
+    private readonly surroundings: Surroundings,
     private readonly loader: BootLoader,
     private readonly proc: string,
   ) {
@@ -33,7 +33,7 @@ class KernelArgumentsBackend implements Backend {
   /** The set goes after its file when both are put back: `path:` comes first in that order. */
   resources(entry: ConfigEntry): readonly string[] {
     const file = this.loader.fileOf(entry.name);
-    return [`${PREFIX}${entry.name}`, ...(file === undefined ? [] : [pathKey(file)])];
+    return [`${PREFIX}${entry.name}`, ...(file === undefined ? [] : [this.surroundings.aliases.key(file)])];
   }
 
   title(entry: ConfigEntry): string {

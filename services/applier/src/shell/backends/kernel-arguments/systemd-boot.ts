@@ -50,8 +50,7 @@ export class SystemdBoot implements BootLoader {
     for (const path of this.entries()) {
       const [text, now] = [await this.textAt(path), await pathStateAt(root, path)];
       const next = changed(text);
-      if (now.state === 'file' && next !== text)
-        await putFile(root, path, Buffer.from(next, 'latin1'), now.mode, { owner: now });
+      if (now.state === 'file' && next !== text) await putFile(root, path, Buffer.from(next, 'latin1'));
     }
   }
 
@@ -63,7 +62,9 @@ export class SystemdBoot implements BootLoader {
   }
 
   private async textAt(path: string): Promise<string> {
-    return (await contentAt(this.surroundings.root, path)).toString('latin1');
+    const content = await contentAt(this.surroundings.root, path);
+    if (content === undefined) throw new Error(`${path} is not a file`);
+    return content.toString('latin1');
   }
 }
 

@@ -10,6 +10,8 @@ const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
 /** As the kernel has it. */
 const MOST_LINKS = 40;
 const MADE_MODE = 0o755;
+const OTHERS_WRITE = 0o022;
+const STICKY = 0o1000;
 
 /** The folder of a path, held open, so that nothing that is swapped in above it leads elsewhere. */
 export class Parent {
@@ -35,6 +37,13 @@ export class Parent {
   /** `device:inode` of the folder: the same for every path that leads here, until the machine restarts. */
   get identity(): string {
     return identityOf(this.folder);
+  }
+
+  /** Nobody but root and this process can put something else in the place of what is here. */
+  get isSafe(): boolean {
+    const { mode } = fstatSync(this.folder.fd);
+    const mayOthers = (mode & OTHERS_WRITE) !== 0 && (mode & STICKY) === 0;
+    return !mayOthers && (this.uid === 0 || this.uid === ownUid());
   }
 
   /** Throws Refused when what is here belongs to somebody to whom the owner of the folder must not lead. */
@@ -114,11 +123,18 @@ const unlessGone = (error: unknown): void => {
 
 /**
  * What there is on the way to a path: its open parent, or the folders that are missing. All paths are absolute paths of
- * the node, without links. `place` is the same for every path that leads to the same place.
+ * the node, without links.
  */
-export type Way =
-  | { readonly parent: Parent; readonly above: readonly string[]; readonly made: boolean; readonly place: string }
-  | { readonly missing: readonly string[]; readonly above: readonly string[]; readonly place: string };
+export type Way = WayEnd &
+  ({ readonly parent: Parent; readonly made: boolean } | { readonly missing: readonly string[] });
+
+interface WayEnd {
+  /** The folders above that exist. */
+  readonly above: readonly string[];
+  readonly real: string;
+  /** The same for every path that leads to the same place. */
+  readonly place: string;
+}
 
 export interface WalkOptions {
   /** Makes the folders that are missing. */
@@ -299,13 +315,15 @@ class Walk {
   private arrived(name: string): Way {
     const { file, path } = this.folders.pop() as Folder;
     const parent = new Parent(file, path, name, this.from.uid);
-    return { parent, above: this.above(path), made: this.made, place: `${parent.identity}/${name}` };
+    const place = `${parent.identity}/${name}`;
+    return { parent, above: this.above(path), made: this.made, real: parent.realPath, place };
   }
 
   private missing(left: readonly string[]): Way {
     const { path, file } = this.top;
     const missing = left.slice(0, -1).map((_, i) => joined(path, left.slice(0, i + 1).join('/')));
-    return { missing, above: this.above(path), place: `${identityOf(file)}/${left.join('/')}` };
+    const rest = left.join('/');
+    return { missing, above: this.above(path), real: joined(path, rest), place: `${identityOf(file)}/${rest}` };
   }
 
   private above(path: string): readonly string[] {

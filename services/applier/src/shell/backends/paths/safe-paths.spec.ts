@@ -110,7 +110,7 @@ suite(`paths with folders of other users${why === undefined ? '' : ` (skipped: $
     expect(await host.bus.roll(config(file('/srv/app/conf/evil.service', 'good')))).toMatchObject({ kind: 'applied' });
     renameSync(host.path('srv/app/conf'), host.path('srv/app/aside'));
     linkOf(USER, 'srv/app/conf', '/etc/systemd/system');
-    expect(await host.bus.roll(config())).toMatchObject({ kind: 'failed', restored: false });
+    expect(await host.bus.roll(config())).toMatchObject({ kind: 'failed', restored: true });
     expect(Object.keys(host.tree()).filter((path) => path.startsWith('etc/'))).toEqual([
       'etc/systemd',
       'etc/systemd/system',
@@ -170,7 +170,7 @@ it('puts an original only into the folder that it came from, until the machine r
   const report = await host.bus.roll(config());
   expect(report).toMatchObject({ kind: 'failed', restored: true });
   expect(report.reason).toContain('the folder /d was replaced since the original was saved');
-  expect(host.tree()).toMatchObject({ 'aside/f': '644 x', 'd/f': '644 x' });
+  expect(host.tree()).toEqual({ aside: 'dir 755', 'aside/f': '644 x', d: 'dir 755' });
   await applier.stop();
   await host.start({ bootId: 'boot-2' });
   expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied', hash: EMPTY_HASH });

@@ -91,7 +91,7 @@ class SshKeysBackend implements Backend {
     await clearTemporary(this.root, user.file);
     if ((await this.differs(entry)) === undefined) return;
     if ((await pathStateAt(this.root, user.folder)).state === 'absent')
-      await putDirectory(this.root, user.folder, 0o700, { owner: user });
+      await putDirectory(this.root, user.folder, { mode: 0o700, uid: user.uid, gid: user.gid });
     await this.write(user, withBlock((await this.text(user)) ?? '', this.title(entry), keysOf(entry)));
   }
 
@@ -110,7 +110,7 @@ class SshKeysBackend implements Backend {
     const {
       now: { state },
       content,
-    } = await fileAt(this.root, user.file, () => true);
+    } = await fileAt(this.root, user.file, { wants: () => true });
     if (state === 'absent') return undefined;
     if (content === undefined) throw new RefusedError('node', `${user.file} is a ${state}`);
     // Byte for byte: what others wrote there need not be UTF-8.
@@ -119,9 +119,9 @@ class SshKeysBackend implements Backend {
 
   /** With the mode and owner that it has; sshd takes a new one only if it is the user's alone. */
   private async write(user: SshUser, text: string): Promise<void> {
-    const now = await pathStateAt(this.root, user.file);
-    const [mode, owner] = now.state === 'file' ? [now.mode, now] : [0o600, user];
-    await putFile(this.root, user.file, Buffer.from(text, 'latin1'), mode, { owner });
+    const isNew = (await pathStateAt(this.root, user.file)).state === 'absent';
+    const asked = isNew ? { mode: 0o600, uid: user.uid, gid: user.gid } : {};
+    await putFile(this.root, user.file, Buffer.from(text, 'latin1'), asked);
   }
 
   private user({ spec }: ConfigEntry): Promise<SshUser> {

@@ -166,7 +166,7 @@ describe('a user whom /etc/passwd does not know', () => {
   it('is whom the name services of the machine know', async () => {
     mkdirSync(host.path('home/remote'));
     const asked: string[] = [];
-    const lookUp = (name: string): Promise<string> => {
+    const lookUp = (_: string, name: string): Promise<string> => {
       asked.push(name);
       return Promise.resolve(name === 'remote' ? 'remote:*:60123:60124:Remote:/home/remote:/bin/sh\n' : '');
     };

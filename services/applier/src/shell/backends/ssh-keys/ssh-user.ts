@@ -1,8 +1,7 @@
-import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fieldsOf, type Lookup } from '../../host/names.js';
 import { RefusedError } from '../../ports.js';
-import { contentAt } from '../paths/path-state.js';
 import { normalized, wayTo } from '../paths/rooted-path.js';
 
 /** A user as the machine knows it. */
@@ -17,24 +16,10 @@ export interface SshUser {
   readonly file: string;
 }
 
-/**
- * The user of that name: of /etc/passwd below this root, and where the root is the machine's own also whom its name
- * services know (LDAP, systemd-homed …). Throws Refused('node') when there is none.
- */
-export async function userOf(
-  root: string,
-  name: string,
-  lookUp: Lookup = root === '/' ? getent : () => Promise.resolve(''),
-): Promise<SshUser> {
-  const passwd = await contentAt(root, '/etc/passwd').catch(() => undefined);
-  const inText = (text: string): readonly string[] | undefined =>
-    text
-      .split('\n')
-      .map((line) => line.split(':'))
-      .find(([user]) => user === name);
-  const fields = inText(passwd?.toString('utf8') ?? '') ?? inText(await lookUp(name));
-  const [, , uid, gid, , home = ''] = fields ?? [];
-  if (fields === undefined || !/^\d+$/.test(uid ?? '') || !/^\d+$/.test(gid ?? '') || !home.startsWith('/'))
+/** The user of that name. Throws Refused('node') when there is none. */
+export async function userOf(root: string, name: string, lookUp?: Lookup): Promise<SshUser> {
+  const [, , uid = '', gid = '', , home = ''] = (await fieldsOf(root, 'passwd', name, lookUp)) ?? [];
+  if (!/^\d+$/.test(uid) || !/^\d+$/.test(gid) || !home.startsWith('/'))
     throw new RefusedError('node', `there is no user ${name} on this machine`);
   const folder = normalized(`${home}/.ssh`);
   const way = await wayTo(root, folder);
@@ -42,19 +27,6 @@ export async function userOf(
   way.parent.close();
   return { name, uid: Number(uid), gid: Number(gid), home, folder, file: `${folder}/authorized_keys` };
 }
-
-/** A line as in /etc/passwd for a name, or nothing. */
-export type Lookup = (name: string) => Promise<string>;
-
-const LOOKUP_MS = 10_000;
-
-/** A name service that does not answer, or no getent: nobody is found, and the change says so. */
-const getent: Lookup = (name) =>
-  new Promise((resolve) => {
-    execFile('getent', ['passwd', name], { timeout: LOOKUP_MS, killSignal: 'SIGKILL' }, (error, out) =>
-      resolve(error === null ? out : ''),
-    );
-  });
 
 /** Homes of those who log in: root, and users who are people. */
 export function homesOf(root: string): readonly string[] {

@@ -6,10 +6,11 @@ import type { Json, Original, Originals } from '../../../core/index.js';
 import { mayWrite } from '../../host/host.js';
 import { RefusedError, type Backend, type BackendFactory, type CheckContext, type Surroundings } from '../../ports.js';
 import { codeOf } from '../../state/whole-file.js';
-import { checkPath, pathKey, PathOriginals } from '../paths/path-originals.js';
+import { checkPath } from '../paths/path-check.js';
+import { PathOriginals } from '../paths/path-originals.js';
 import { ensureFile, fileDiffers } from '../paths/path-state.js';
 
-const MODE = 0o644;
+const ASKED = { mode: 0o644 };
 /** Never made: what the kernel does not have cannot be set. */
 const OVERWRITE = constants.O_WRONLY | constants.O_TRUNC;
 const KEY = /^[A-Za-z0-9_:@-]+(\/[A-Za-z0-9_:@-]+)*(\.[A-Za-z0-9_:@-]+(\/[A-Za-z0-9_:@-]+)*)+$/;
@@ -28,7 +29,7 @@ class SysctlBackend implements Backend {
   }
 
   resources(entry: ConfigEntry): readonly string[] {
-    return [`${PREFIX}${this.title(entry)}`, pathKey(filePath(this.title(entry)))];
+    return [`${PREFIX}${this.title(entry)}`, this.surroundings.aliases.key(filePath(this.title(entry)))];
   }
 
   title(entry: ConfigEntry): string {
@@ -38,11 +39,9 @@ class SysctlBackend implements Backend {
   async check(entry: ConfigEntry, checked: CheckContext): Promise<void> {
     const { key } = settingOf(entry);
     await checkPath(
-      this.surroundings.root,
-      { ...entry, spec: { path: filePath(key) } },
+      this.surroundings,
+      { id: `Sysctl/${entry.name}`, path: filePath(key), wrong: 'directory', content: contentOf(entry), asked: ASKED },
       checked,
-      'directory',
-      `${filePath(key)} is a directory`,
     );
     await this.read(key);
   }
@@ -68,7 +67,7 @@ class SysctlBackend implements Backend {
 
   async apply(entry: ConfigEntry): Promise<void> {
     const { key, value } = settingOf(entry);
-    await ensureFile(this.surroundings.root, filePath(key), contentOf(entry), MODE);
+    await ensureFile(this.surroundings.root, filePath(key), contentOf(entry), ASKED);
     if (words(await this.read(key)) !== words(value)) await this.write(key, value);
   }
 
@@ -81,7 +80,7 @@ class SysctlBackend implements Backend {
 
   private async fileDiffers(entry: ConfigEntry): Promise<boolean> {
     const path = filePath(this.title(entry));
-    return (await fileDiffers(this.surroundings.root, path, contentOf(entry), MODE)) !== undefined;
+    return (await fileDiffers(this.surroundings.root, path, contentOf(entry), ASKED)) !== undefined;
   }
 
   private async read(key: string): Promise<string> {

@@ -2,13 +2,14 @@ import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
 import { isActive, isEnabled, type Systemd, type UnitState } from '../../host/systemd.js';
 import { RefusedError, type Backend, type BackendFactory, type CheckContext, type Surroundings } from '../../ports.js';
-import { checkPath, pathKey, PathOriginals } from '../paths/path-originals.js';
+import { checkPath } from '../paths/path-check.js';
+import { PathOriginals } from '../paths/path-originals.js';
 import { ensureFile, fileDiffers } from '../paths/path-state.js';
 import { verifyUnit } from './unit-check.js';
 import { unitFiles, unitOf, type UnitEntry } from './unit-files.js';
 import { isStateKey, stateKeys, UnitOriginals } from './unit-originals.js';
 
-const MODE = 0o644;
+const ASKED = { mode: 0o644 };
 
 /**
  * `SystemdUnit {name, content, dropIns, enabled, state}`: its files below /etc/systemd/system, and what systemctl says
@@ -28,7 +29,10 @@ class SystemdUnitBackend implements Backend {
   }
 
   resources(entry: ConfigEntry): readonly string[] {
-    return [...stateKeys(this.title(entry)), ...unitFiles(entry).map(({ path }) => pathKey(path))];
+    return [
+      ...stateKeys(this.title(entry)),
+      ...unitFiles(entry).map(({ path }) => this.surroundings.aliases.key(path)),
+    ];
   }
 
   title(entry: ConfigEntry): string {
@@ -39,14 +43,10 @@ class SystemdUnitBackend implements Backend {
     const unit = unitOf(entry);
     if (unit.enabled === true && unit.content !== undefined && !/^\s*\[Install\]\s*$/m.test(unit.content))
       throw new RefusedError('content', 'cannot be enabled: it has no section [Install]');
-    for (const { path } of unitFiles(entry))
-      await checkPath(
-        this.surroundings.root,
-        { ...entry, spec: { path } },
-        checked,
-        'directory',
-        `${path} is a directory`,
-      );
+    for (const { path, content } of unitFiles(entry)) {
+      const id = `SystemdUnit/${entry.name}`;
+      await checkPath(this.surroundings, { id, path, wrong: 'directory', content, asked: ASKED }, checked);
+    }
     const { load } = await this.systemd.show(unit.name);
     if (unit.content === undefined && load === 'not-found')
       throw new RefusedError('node', `there is no unit ${unit.name}`);
@@ -68,7 +68,7 @@ class SystemdUnitBackend implements Backend {
   async apply(entry: ConfigEntry, leftMs: () => number): Promise<void> {
     const unit = unitOf(entry);
     const { root } = this.surroundings;
-    for (const file of unitFiles(entry)) await ensureFile(root, file.path, file.content, MODE);
+    for (const file of unitFiles(entry)) await ensureFile(root, file.path, file.content, ASKED);
     const now = await this.systemd.show(unit.name);
     const [enabling, state] = [enabledDiffers(unit, now), stateDiffers(unit, now)];
     // What is started or enabled has to be the new unit, which the actions only reload afterwards.
@@ -81,7 +81,7 @@ class SystemdUnitBackend implements Backend {
   async differs(entry: ConfigEntry): Promise<string | undefined> {
     const unit = unitOf(entry);
     for (const file of unitFiles(entry)) {
-      const how = await fileDiffers(this.surroundings.root, file.path, file.content, MODE);
+      const how = await fileDiffers(this.surroundings.root, file.path, file.content, ASKED);
       if (how !== undefined) return `${file.path}: ${how}`;
     }
     const now = await this.systemd.show(unit.name);

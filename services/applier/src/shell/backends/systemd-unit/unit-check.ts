@@ -57,7 +57,7 @@ export async function verifyUnit(
 /** The present content of a unit that the entry only adds to. */
 async function presentContent(name: string, root: string): Promise<string | undefined> {
   for (const path of unitPlaces(name)) {
-    const { content } = await fileAt(root, path, () => true);
+    const { content } = await fileAt(root, path, { wants: () => true });
     if (content !== undefined) return content.toString('utf8');
   }
   return undefined;
