@@ -107,7 +107,7 @@ export interface ProbeResult {
   readonly name: string;
   readonly passed: boolean;
   readonly reason: string;
-  /** It failed because the time was over, before it had made all its tries. */
+  /** The time was over before a single try had its whole timeout. So nobody knows whether the probe fails. */
   readonly isCutShort?: true;
 }
 /** Why something was not done. `content`: the node rejects the config, and would reject it again. */

@@ -10,7 +10,7 @@ import { hangIn, inHand, type Preparation, type State } from './state.js';
 
 /** The share of the lease after which nothing new starts. The probes before a change end sooner. */
 const BEGIN_SHARE = 1 / 2;
-const PROBES_BEFORE_SHARE = 1 / 6;
+const PROBES_BEFORE_SHARE = 1 / 3;
 
 /** The next step before anything changes: gather what the change needs, then journal the intent. */
 export function preparingStep(state: State, begun: Preparation, nowMs: number): Step {

@@ -6,7 +6,7 @@ import { inHand, type Preparation, type State } from './state.js';
 
 /**
  * The probes to run before a change. Those of the config have one try each: a probe that has failed for long must not
- * hold up the change. Those of the control plane have all their tries: one that fails is not checked after the change.
+ * hold up the change. Those of the control plane have as many tries as fit: one that fails is not checked afterwards.
  */
 export const checkedBefore = (config: Config, mayCutOff: boolean, kinds: Kinds): readonly ConfigEntry[] => [
   ...probesOf(config).map(once),
@@ -48,10 +48,12 @@ export const requiredProbes = (config: Config, { probes }: Confirming, kinds: Ki
   );
 
 /** Why a change fails after which this required probe fails. */
-export const brokenText = ({ probes }: Confirming, { name, reason }: ProbeResult): string =>
-  probes[name] === 'passed'
-    ? `the probe ${name} passed before and fails now: ${reason}`
-    : `the probe ${name} must pass after this change, but fails: ${reason}`;
+export function brokenText({ probes }: Confirming, { name, reason }: ProbeResult, kinds: Kinds): string {
+  if (probes[name] === 'passed') return `the probe ${name} passed before and fails now: ${reason}`;
+  if (kinds.controlPlane.some((probe) => probe.name === name))
+    return `the probe ${name} fails, and there was no time to check it before the change, so give the pool a longer applyTimeout: ${reason}`;
+  return `the probe ${name} must pass after this change, but fails: ${reason}`;
+}
 
 /** Says which probes of the control plane were not checked after a change. */
 export function uncheckedText({ probes }: Confirming, kinds: Kinds): readonly string[] {

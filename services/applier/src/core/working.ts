@@ -61,7 +61,7 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
       work,
       {
         fault: 'node',
-        reason: because(work, brokenText(work, broken)),
+        reason: because(work, brokenText(work, broken, kinds)),
         probe: broken.name,
       },
       nowMs,

@@ -54,3 +54,18 @@ it('asks for the servers of the bus, the gateway, the name server, and what an o
   ]);
   expect(probes[0]?.name).toBe(BUS_PROBE);
 });
+
+it('fails once a try has had its whole timeout, and is cut short if none had', async () => {
+  const sleeps = {
+    kind: 'Probe',
+    name: 'p',
+    spec: { exec: { argv: ['sleep', '60'] }, timeout: '200ms', retries: 100 },
+  };
+  const patient = { ...sleeps, name: 'q', spec: { ...sleeps.spec, timeout: '30s' } };
+  const surroundings = { root: '/', allowExec: true, ending: new AbortController().signal };
+  const results = await runProbes([sleeps, patient], surroundings, bootClock() + 900, bootClock);
+  expect(results.map(({ name, passed, isCutShort }) => ({ name, passed, isCutShort }))).toEqual([
+    { name: 'p', passed: false, isCutShort: undefined },
+    { name: 'q', passed: false, isCutShort: true },
+  ]);
+});

@@ -26,10 +26,13 @@ export function runProbes(
 ): Promise<readonly ProbeResult[]> {
   return Promise.all(
     probes.map(async (entry) => {
-      const reason = await run(entry, surroundings, untilMs, clock).catch((error: unknown) => (error as Error).message);
-      if (reason === undefined) return { name: entry.name, passed: true, reason: '' };
-      const isCutShort = untilMs - clock() < SHORTEST_TRY_MS;
-      return { name: entry.name, passed: false, reason, ...(isCutShort ? { isCutShort } : {}) };
+      const { name } = entry;
+      try {
+        const failure = await run(entry, surroundings, untilMs, clock);
+        return failure === undefined ? { name, passed: true, reason: '' } : { name, passed: false, ...failure };
+      } catch (error) {
+        return { name, passed: false, reason: (error as Error).message };
+      }
     }),
   );
 }
@@ -39,21 +42,24 @@ async function run(
   surroundings: ProbeSurroundings,
   untilMs: number,
   clock: Clock,
-): Promise<string | undefined> {
+): Promise<Pick<ProbeResult, 'reason' | 'isCutShort'> | undefined> {
   const { type, spec } = typeOf(entry);
   const { timeoutMs, retries } = timingOf(entry);
-  let reason: string | undefined = 'not enough time to run it';
+  let failure: Pick<ProbeResult, 'reason' | 'isCutShort'> = { reason: 'not enough time to run it', isCutShort: true };
   for (let tries = 0; tries <= retries; tries++) {
     if (tries > 0)
       await pause(Math.min(FIRST_PAUSE_MS * 2 ** (tries - 1), LONGEST_PAUSE_MS, Math.max(0, untilMs - clock())));
     const leftMs = untilMs - clock();
-    if (leftMs < SHORTEST_TRY_MS) return reason;
-    reason = await type
+    if (leftMs < SHORTEST_TRY_MS) return failure;
+    const reason = await type
       .tryOnce(spec, surroundings, Math.min(timeoutMs, leftMs))
       .catch((error: unknown) => (error as Error).message);
     if (reason === undefined) return undefined;
+    const hadItsTime = timeoutMs <= leftMs || clock() < untilMs;
+    // Once a try has failed in all its time, the probe has failed, however many tries are left.
+    failure = hadItsTime || failure.isCutShort === undefined ? { reason } : { reason, isCutShort: true };
   }
-  return reason;
+  return failure;
 }
 
 function timingOf(entry: ConfigEntry): { readonly timeoutMs: number; readonly retries: number } {
