@@ -454,6 +454,45 @@ describe('a restart of the machine', () => {
     expect(runs(bench)).toBe('old');
   });
 
+  describe('whose rollback fails', () => {
+    /** The node runs `new`, because the old content cannot be written. */
+    function degraded(): Bench {
+      const bench = scene(REBOOT);
+      while (bench.boots === 1) bench.step();
+      bench.machine.probes = (_name, files) => files.get('/f') === 'old';
+      bench.machine.refuses = (entry) =>
+        entry.spec['content'] === 'old' ? { fault: 'node', reason: 'read-only' } : undefined;
+      bench.pass(60_000);
+      expect(bench.last).toMatchObject({ verdict: 'failed', restored: false });
+      return bench;
+    }
+
+    it('reboots again if the power failed before the content was restored', () => {
+      const bench = degraded();
+      bench.reboot();
+      bench.pass(10_000);
+      expect([runs(bench), bench.last?.restored]).toEqual(['new', false]);
+      bench.machine.refuses = () => undefined;
+      bench.pass(1_200_000);
+      expect([runs(bench), bench.machine.files.get('/f')]).toEqual(['old', 'old']);
+      expect(bench.machine.readJournal().outstanding).toBeUndefined();
+      expect(bench.last).toMatchObject({ kind: 'announced', hash: A, restored: true });
+    });
+
+    it('does not reboot for ever if something else changes the content at each start', () => {
+      const bench = degraded();
+      bench.machine.refuses = () => undefined;
+      const reboot = bench.reboot.bind(bench);
+      bench.reboot = (nowMs) => {
+        bench.machine.files.set('/f', 'new');
+        reboot(nowMs);
+      };
+      bench.pass(3_600_000);
+      expect(bench.boots).toBeGreaterThan(3);
+      expect(bench.boots).toBeLessThan(8);
+    });
+  });
+
   it('goes on from a journal of before, which did not say on which boot the work was begun', () => {
     const bench = scene(REBOOT);
     while (bench.boots === 1) bench.step();

@@ -25,7 +25,7 @@ import {
   type Preparation,
   type State,
 } from './state.js';
-import { needsReboot, passedOver, whatIsWrong } from './rollback.js';
+import { needsReboot, startedEarly, passedOver, whatIsWrong } from './rollback.js';
 
 const STATUS_READS_SELDOMER = 5;
 
@@ -132,7 +132,8 @@ function journaled(state: State, journal: Journal, nowMs: number): State {
   }
   if (
     journal.work?.phase !== state.journal.work?.phase ||
-    escalations(journal.work) !== escalations(state.journal.work)
+    escalations(journal.work) !== escalations(state.journal.work) ||
+    journal.outstanding?.bootId !== state.journal.outstanding?.bootId
   )
     next = remember(next, { progress: START });
   if (
@@ -257,6 +258,7 @@ function compared(state: State, differences: readonly Difference[], nowMs: numbe
   const next = progressed(state, { differences });
   if (journal.work !== undefined)
     return journal.work.phase === 'rolling-back' ? progressed(next, passedOver(next, nowMs)) : next;
+  if (startedEarly(state) !== undefined) return next;
   if (whatIsWrong(next).length === 0 && !needsReboot(journal.outstanding, memory.bootId)) return next;
   const { ms, next: chance } = distance(memory.mend.count + 2, memory.chance);
   return remember(next, {

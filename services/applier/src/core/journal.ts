@@ -63,6 +63,8 @@ export interface PendingActions {
    * degraded.
    */
   readonly restartMs?: number | undefined;
+  /** How often the machine has started before the content was restored, so that it needs one more reboot. */
+  readonly startedTooEarly?: number | undefined;
 }
 
 /** An action that failed or took too long, so that the machine reboots instead. */

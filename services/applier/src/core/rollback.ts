@@ -152,6 +152,10 @@ export function mendingStep(state: State, config: Config, nowMs: number): Step |
   const { progress, bootId } = state.memory;
   const { kinds } = state.settings;
   const items = rollbackTo(config, journal.originals, kinds);
+  const early = startedEarly(state);
+  if (early !== undefined && progress.differences === undefined) return { do: 'compare', items };
+  if (early !== undefined && progress.differences?.length !== 0)
+    return { do: 'write-journal', journal: { ...journal, outstanding: early } };
   const item = items[progress.done];
   if (item !== undefined) return rollbackItemStep(item, nowMs + BACK_STEP_MS);
   // A reboot is outstanding only once: it is requested again until it happens, but not after the machine has rebooted.
@@ -164,6 +168,21 @@ export function mendingStep(state: State, config: Config, nowMs: number): Step |
   if (progress.escalating !== undefined && progress.acted === actions.length && restartIsDue(state, nowMs))
     return actStep({ kind: 'reboot' }, items, nowMs, nowMs + BACK_ACTION_MS);
   return progress.differences === undefined ? { do: 'compare', items } : undefined;
+}
+
+/** So often a machine that started too early is rebooted again: something else may change the content at each start. */
+const MOST_EARLY_STARTS = 3;
+
+/**
+ * What is outstanding if the machine has rebooted before the content was restored, for example because its power failed.
+ * Then it runs what should not be there, and needs another reboot. Undefined if it has not, or once this pass has found
+ * the content as it should be, and goes on.
+ */
+export function startedEarly({ journal: { outstanding }, memory }: State): PendingActions | undefined {
+  if (outstanding === undefined || outstanding.bootId === memory.bootId || memory.progress.done > 0) return undefined;
+  const { actions, startedTooEarly = 0 } = outstanding;
+  if (!wantsReboot(actions) || startedTooEarly === MOST_EARLY_STARTS) return undefined;
+  return { actions, bootId: memory.bootId, startedTooEarly: startedTooEarly + 1 };
 }
 
 /**

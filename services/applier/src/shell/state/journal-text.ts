@@ -98,7 +98,14 @@ const SHAPE: Readonly<Record<string, Check>> = {
       rollbackEscalated: isAbsentOr(isEscalated),
     }),
   ),
-  outstanding: isAbsentOr(has({ actions: isList, bootId: isText, restartMs: isAbsentOr(Number.isFinite) })),
+  outstanding: isAbsentOr(
+    has({
+      actions: isList,
+      bootId: isText,
+      restartMs: isAbsentOr(Number.isFinite),
+      startedTooEarly: isAbsentOr(Number.isFinite),
+    }),
+  ),
   originals: isOriginals,
   madeIn: isAbsentOr(isText),
   report: isAbsentOr(
