@@ -137,7 +137,7 @@ describeOnKube('sluice up --kube', (world) => {
         return stdout;
       };
       await local.up('--kube');
-      expect(local.words).toContain('Installing 15 CRDs with server-side apply');
+      expect(local.words).toContain('Installing 16 CRDs with server-side apply');
       expect(local.words).toMatch(/Keeping 1 CRD of the newer version 99\.0\.0; this is Sluice 0\./);
       expect(local.words).toContain('Each of its 2 Nodes gets an applier on this machine');
       await kubectl('label', 'node', 'm1', 'm2', 'role=edge', 'zone=a');
