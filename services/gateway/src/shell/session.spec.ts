@@ -167,7 +167,7 @@ describeOnKube('sessions of the gateway', (world) => {
     await edit(
       'files',
       { op: 'remove', path: `${SPEC}/mode` },
-      { op: 'add', path: `${SPEC}/owner`, value: { type: 'string' } },
+      { op: 'add', path: `${SPEC}/colour`, value: { type: 'string' } },
       { op: 'remove', path: `${STATUS}/observedGeneration` },
     );
     await edit('pools', { op: 'remove', path: `${SPEC}/editors` });
@@ -177,7 +177,7 @@ describeOnKube('sessions of the gateway', (world) => {
         words()[0] ===
         [
           'the API server has no definition of Exec',
-          'the API server has another version of the definition of File: it does not have spec.mode, status.observedGeneration, and it has spec.owner, which this gateway rejects',
+          'the API server has another version of the definition of File: it does not have spec.mode, status.observedGeneration, and it has spec.colour, which this gateway rejects',
           'the API server has another version of the definition of Pool: it does not have spec.editors',
         ].join('; '),
       'it says what is wrong',
@@ -189,12 +189,12 @@ describeOnKube('sessions of the gateway', (world) => {
       apiVersion: 'sluice.dev/v1alpha1',
       kind: 'File',
       metadata: { name: 'odd' },
-      spec: { nodeSelector: {}, path: '/etc/odd', content: '', owner: 'root' },
+      spec: { nodeSelector: {}, path: '/etc/odd', content: '', colour: 'red' },
     });
     await until(definition, 'the object says so, too');
     expect((await world.scene.api.get(`${FILES}/odd`))?.status).toMatchObject({
       phase: 'Rejected',
-      message: expect.stringMatching(/^spec\.owner: unknown field/) as string,
+      message: expect.stringMatching(/^spec\.colour: unknown field/) as string,
     });
     expect(await definition()).toMatchObject({
       status: 'False',
