@@ -9,7 +9,7 @@ const results = join(root, 'bench', 'results');
 const [BEGIN, END] = ['<!-- figures -->', '<!-- /figures -->'];
 /** What an operator asks first. */
 const FIVE = [
-  ['rollout-10k', 'Rollout over 10,000 nodes that answer instantly, 100 at a time'],
+  ['rollout-10k', 'Rollout over 10,000 nodes that answer at once, 100 at a time'],
   ['failover', 'Pause in a rollout after `kill -9` of the leading scheduler'],
   ['idle-cpu', 'CPU of the whole control plane while 10,000 nodes idle'],
   ['rss/applier', 'Memory of an applier'],
@@ -17,18 +17,20 @@ const FIVE = [
 ];
 
 const newest = new Map();
-let machine;
 for (const day of readdirSync(results)
   .filter((name) => /^\d{4}-\d\d-\d\d\.json$/.test(name))
   .sort()) {
   const record = JSON.parse(readFileSync(join(results, day), 'utf8'));
-  machine = record.machine;
-  for (const result of record.results) newest.set(result.name, { cpu: machine.cpu, ...result });
+  for (const result of record.results) newest.set(result.name, { ...record.machine, ...result });
 }
-const where = `${machine.cores} shared cores (${[...new Set([...newest.values()].map(({ cpu }) => cpu))].join('; ')}), Node.js ${machine.node}, nats-server ${machine.natsServer}`;
+/** Figures of different days may come from different versions: then all are named. */
+function where(results) {
+  const all = (field) => [...new Set(results.map((result) => result[field]))].join(' and ');
+  return `${all('cores')} shared cores (${all('cpu')}), Node.js ${all('node')}, nats-server ${all('natsServer')}`;
+}
 
 write('docs/design/scaling.md', [
-  `Measured on ${where}.`,
+  `Measured on ${where([...newest.values()])}.`,
   '',
   '| | figure | floor of the same run | ÷ floor | goal | met | measured |',
   '|---|---|---|---|---|---|---|',
@@ -47,7 +49,7 @@ write('README.md', [
     return `| ${title} | ${Number(value.toPrecision(2))} ${unit} |`;
   }),
   '',
-  `On ${where}.`,
+  `On ${where(FIVE.map(([name]) => newest.get(name)))}.`,
 ]);
 execFileSync('npx', ['oxfmt', 'README.md', 'docs/design/scaling.md'], { cwd: root, stdio: 'inherit' });
 
