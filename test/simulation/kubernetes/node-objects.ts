@@ -22,7 +22,11 @@ export class NodeObjects implements Companion {
   private following = false;
   /** What was heard is delivered in order, however late. */
   private deliveredMs = 0;
-  private readonly watcher = (name: string | undefined): void => (name === undefined ? this.list() : this.heard(name));
+  private readonly watcher = (name: string | undefined): void => {
+    if (this.cluster.world.mutant?.overlooksNodes === true) return;
+    if (name === undefined) this.list();
+    else this.heard(name);
+  };
 
   constructor(
     private readonly copy: ServiceCopy<State, Input>,
@@ -70,7 +74,7 @@ export class NodeObjects implements Companion {
       cluster.world.clock.nowMs + cluster.chance.next() * cluster.conditions.watchLateMs,
     );
     cluster.world.clock.after(this.deliveredMs - cluster.world.clock.nowMs, () => {
-      if (run !== this.run || cluster.world.mutant?.overlooksNodes === true) return;
+      if (run !== this.run) return;
       if (noteNode(this.copy.copy.state, name, node === undefined ? undefined : this.seen(node))) this.copy.wake();
     });
   }

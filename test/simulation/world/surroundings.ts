@@ -56,7 +56,7 @@ export interface PlantedFaults {
   readonly deletesRefused?: boolean;
   /** No pods are seen on nodes that are drained. */
   readonly overlooksPods?: boolean;
-  /** The inventory hears of no change of a Node. */
+  /** The inventory hears of no change of a Node, nor that its watch broke, after which it would list them again. */
   readonly overlooksNodes?: boolean;
   /** The inventory hears heartbeats, and no reports. */
   readonly overlooksReports?: boolean;
