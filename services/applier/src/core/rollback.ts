@@ -174,9 +174,9 @@ export function mendingStep(state: State, config: Config, nowMs: number): Step |
 const MOST_EARLY_STARTS = 3;
 
 /**
- * What is outstanding if the machine has rebooted before the content was restored, for example because its power failed.
- * Then it runs what should not be there, and needs another reboot. Undefined if it has not, or once this pass has found
- * the content as it should be, and goes on.
+ * What is outstanding if the machine has rebooted before the content was restored, for example after a power cut. Then
+ * it runs what should not be there, and needs another reboot. Undefined if it has not, or once this pass has found the
+ * content as it should be, and goes on.
  */
 export function startedEarly({ journal: { outstanding }, memory }: State): PendingActions | undefined {
   if (outstanding === undefined || outstanding.bootId === memory.bootId || memory.progress.done > 0) return undefined;
