@@ -479,6 +479,18 @@ describe('a restart of the machine', () => {
       expect(bench.last).toMatchObject({ kind: 'announced', hash: A, restored: true });
     });
 
+    it('is retried without NATS if it fails once more after the content was found as it should be', () => {
+      const bench = degraded();
+      bench.machine.files.set('/f', 'old');
+      bench.reboot();
+      bench.bus.up = false;
+      bench.pass(60_000);
+      expect(bench.machine.readJournal().sound).toBe(false);
+      bench.machine.refuses = () => undefined;
+      bench.pass(1_200_000);
+      expect([runs(bench), bench.machine.readJournal().sound]).toEqual(['old', true]);
+    });
+
     it('does not reboot for ever if something else changes the content at each start', () => {
       const bench = degraded();
       bench.machine.refuses = () => undefined;

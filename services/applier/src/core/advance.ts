@@ -258,7 +258,8 @@ function compared(state: State, differences: readonly Difference[], nowMs: numbe
   const next = progressed(state, { differences });
   if (journal.work !== undefined)
     return journal.work.phase === 'rolling-back' ? progressed(next, passedOver(next, nowMs)) : next;
-  if (startedEarly(state) !== undefined) return next;
+  if (startedEarly(state) !== undefined)
+    return differences.length > 0 ? next : progressed(state, { startedWhole: true });
   if (whatIsWrong(next).length === 0 && !needsReboot(journal.outstanding, memory.bootId)) return next;
   const { ms, next: chance } = distance(memory.mend.count + 2, memory.chance);
   return remember(next, {

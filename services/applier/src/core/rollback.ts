@@ -153,9 +153,10 @@ export function mendingStep(state: State, config: Config, nowMs: number): Step |
   const { kinds } = state.settings;
   const items = rollbackTo(config, journal.originals, kinds);
   const early = startedEarly(state);
-  if (early !== undefined && progress.differences === undefined) return { do: 'compare', items };
-  if (early !== undefined && progress.differences?.length !== 0)
-    return { do: 'write-journal', journal: { ...journal, outstanding: early } };
+  if (early !== undefined)
+    return progress.differences === undefined
+      ? { do: 'compare', items }
+      : { do: 'write-journal', journal: { ...journal, outstanding: early } };
   const item = items[progress.done];
   if (item !== undefined) return rollbackItemStep(item, nowMs + BACK_STEP_MS);
   // A reboot is outstanding only once: it is requested again until it happens, but not after the machine has rebooted.
@@ -175,11 +176,12 @@ const MOST_EARLY_STARTS = 3;
 
 /**
  * What is outstanding if the machine has rebooted before the content was restored, for example after a power cut. Then
- * it runs what should not be there, and needs another reboot. Undefined if it has not, or once this pass has found the
- * content as it should be, and goes on.
+ * it runs what should not be there, and needs another reboot. Undefined if that is not so, or if this pass has already
+ * found the content as it should be.
  */
 export function startedEarly({ journal: { outstanding }, memory }: State): PendingActions | undefined {
-  if (outstanding === undefined || outstanding.bootId === memory.bootId || memory.progress.done > 0) return undefined;
+  if (outstanding === undefined || outstanding.bootId === memory.bootId || memory.progress.startedWhole)
+    return undefined;
   const { actions, startedTooEarly = 0 } = outstanding;
   if (!wantsReboot(actions) || startedTooEarly === MOST_EARLY_STARTS) return undefined;
   return { actions, bootId: memory.bootId, startedTooEarly: startedTooEarly + 1 };

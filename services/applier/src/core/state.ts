@@ -116,6 +116,8 @@ export interface Progress {
   readonly escalating: Escalation | undefined;
   /** The unit of the escalated action was checked. */
   readonly unitRead: boolean;
+  /** This pass of a retried rollback found the content as it should be before it touched anything. */
+  readonly startedWhole: boolean;
   readonly differences: readonly Difference[] | undefined;
   readonly probes: readonly ProbeResult[] | undefined;
   readonly failure: Failure | undefined;
@@ -128,6 +130,7 @@ export const START: Progress = {
   troubles: [],
   escalating: undefined,
   unitRead: false,
+  startedWhole: false,
   differences: undefined,
   probes: undefined,
   failure: undefined,
