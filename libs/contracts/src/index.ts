@@ -4,6 +4,7 @@ export * from './drift.js';
 export * from './enums.js';
 export * from './facts.js';
 export * from './names.js';
+export * from './path-aliases.js';
 export * from './plan.js';
 export * from './streams.js';
 export * from './taken-report.js';

@@ -1,4 +1,15 @@
-import { fragmentId, reasonFor, type Action, type Config, type ConfigEntry, type Reason } from '#libs/contracts';
+import {
+  aliasesOf,
+  fragmentId,
+  LACKS_XATTRS,
+  reasonFor,
+  throughAliases,
+  type Action,
+  type Config,
+  type ConfigEntry,
+  type PathAliases,
+  type Reason,
+} from '#libs/contracts';
 import {
   checkRendered,
   claimsOf,
@@ -37,9 +48,6 @@ export const reviewWarnings = (config: Config, node: ReviewedNode): readonly Rea
     nodes: [node.name],
   }));
 
-/** What a node announces that cannot read extended attributes. */
-const LACKS_XATTRS = 'lacks:xattrs';
-
 function attributeWarnings(config: Config, capabilities: readonly string[]): readonly Reason[] {
   if (!capabilities.includes(LACKS_XATTRS) || !config.fragments.some(({ kind }) => ownsPath(kind))) return [];
   const message =
@@ -59,32 +67,6 @@ export function reviewActions(actions: readonly Action[], capabilities: readonly
   const words = (kind: string): string =>
     `the change needs ${kind}, which the node cannot do: it did not announce action:${kind}`;
   return [...missing].map((kind) => reasonFor({}, 'capability', words(kind)));
-}
-
-/** Links to folders on a node, each with the folder that it leads to. */
-type Aliases = ReadonlyMap<string, string>;
-
-/** A node announces `path:/bin=/usr/bin` where `/bin` is a link. */
-const ALIAS = /^path:(\/[^=]+)=(\/.+)$/;
-
-function aliasesOf(capabilities: readonly string[]): Aliases {
-  const found = capabilities.flatMap((word) => {
-    const [, link, real] = ALIAS.exec(word) ?? [];
-    return link === undefined || real === undefined ? [] : [[link, real] as const];
-  });
-  return new Map(found);
-}
-
-/** Where a path leads on the node. A Directory also follows a link at its own end; a File replaces it. */
-function realPath(path: string, aliases: Aliases, follow: boolean): string {
-  if (aliases.size === 0) return path;
-  const itself = follow ? aliases.get(path) : undefined;
-  if (itself !== undefined) return itself;
-  for (const parent of path.startsWith('/') ? parentsOf(path) : []) {
-    const real = aliases.get(parent);
-    if (real !== undefined) return real + path.slice(parent.length);
-  }
-  return path;
 }
 
 /** The parts of a review that do not depend on the node. Done once per entry, because nodes share entries. */
@@ -109,14 +91,15 @@ function sizeReasons(config: Config): readonly Reason[] {
   return [reasonFor({ fragment, field: 'spec' }, 'too-large', message)];
 }
 
-function conflictReasons(config: Config, aliases: Aliases): readonly Reason[] {
+function conflictReasons(config: Config, aliases: PathAliases): readonly Reason[] {
   const claims = config.fragments.flatMap((entry) => {
     const path = entry.spec['path'];
     const own = ownsPath(entry.kind) && typeof path === 'string' ? [normalPath(path)] : [];
     return [...own, ...claimsOf(entry)].map((place) => ({
       id: fragmentId(entry),
       kind: entry.kind,
-      path: realPath(place, aliases, entry.kind === 'Directory'),
+      // A Directory also follows a link at its own end; a File replaces it.
+      path: throughAliases(place, aliases, entry.kind === 'Directory'),
       field: own.includes(place) ? 'spec.path' : 'spec',
     }));
   });

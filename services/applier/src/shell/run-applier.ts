@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
-import { isNodeName } from '#libs/contracts';
+import { isNodeName, LACKS_XATTRS } from '#libs/contracts';
 import { ApplierRun, SILENT, start, type Kinds, type Log, type Notice, type Settings } from '../core/index.js';
 import { changesNetwork, elementsOf, nodeNetwork, type NodeNetwork } from './backends/network/node-network.js';
 import type { NetworkSettings } from './backends/network/tools.js';
@@ -227,7 +227,7 @@ function warnWithoutXattrs(log: Log, node: string): void {
     );
 }
 
-const lackingWords = (): readonly string[] => (typeof fileCalls() === 'string' ? ['lacks:xattrs'] : []);
+const lackingWords = (): readonly string[] => (typeof fileCalls() === 'string' ? [LACKS_XATTRS] : []);
 
 /** A root of its own is a node of its own: the machine's network is not its business. */
 const networkOf = ({ root = '/', network }: ApplierOptions): NetworkSettings | false =>

@@ -1,17 +1,16 @@
 import { readdirSync } from 'node:fs';
+import { aliasWords, throughAliases, type PathAliases } from '#libs/contracts';
 import type { Originals } from '../../../core/index.js';
 import type { PathKeys } from '../../ports.js';
 import { normalized, wayTo } from './rooted-path.js';
 
-/** A capability says that the first path is a link that leads to the folder of the second one. */
-const WORD = 'path:';
 /** Where distributions have links to folders, such as `/bin` and `/var/run`. Others are found when a path uses them. */
 const SEARCHED = ['/', '/usr', '/var'];
 const MOST_ALIASES = 64;
 
 /** Links to folders on this node, as it announces them. They are looked for once, so that keys stay the same. */
 export class Aliases implements PathKeys {
-  private constructor(private readonly links: ReadonlyMap<string, string>) {}
+  private constructor(private readonly links: PathAliases) {}
 
   static async of(root: string): Promise<Aliases> {
     const links = new Map<string, string>();
@@ -25,19 +24,12 @@ export class Aliases implements PathKeys {
 
   /** As capabilities, such as `path:/bin=/usr/bin`. */
   get words(): readonly string[] {
-    return [...this.links].map(([link, real]) => `${WORD}${link}=${real}`);
+    return aliasWords(this.links);
   }
 
   /** The key of the resource that a path leads to; `follow`: also from a link at its end. */
   key(path: unknown, follow = false): string {
-    const text = normalized(path);
-    const itself = follow ? this.links.get(text) : undefined;
-    if (itself !== undefined) return keyOf(itself);
-    for (let end = text.indexOf('/', 1); end > 0; end = text.indexOf('/', end + 1)) {
-      const real = this.links.get(text.slice(0, end));
-      if (real !== undefined) return keyOf(real + text.slice(end));
-    }
-    return keyOf(text);
+    return keyOf(throughAliases(normalized(path), this.links, follow));
   }
 
   /** The same originals by these keys: a folder may have become a link since they were saved. */
