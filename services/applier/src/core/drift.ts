@@ -1,12 +1,5 @@
-import {
-  isDriftOf,
-  isOverwritten,
-  isRestOfDrift,
-  type Config,
-  type ConfigEntry,
-  type LeaseView,
-} from '#libs/contracts';
-import { inOrder } from './plan.js';
+import { fragmentId, isDriftOf, isOverwritten, isRestOfDrift, type Config, type LeaseView } from '#libs/contracts';
+import { inOrder, notAmong } from './plan.js';
 import type { Difference, Item } from './ports.js';
 import { inHand, type Preparation, type State } from './state.js';
 
@@ -22,10 +15,12 @@ export function driftAmong(state: State, differences: readonly Difference[]): re
   const { journal, settings } = state;
   const inForce = inHand(state, journal.inForce);
   if (inForce === undefined || !journal.sound || differences.length === 0) return [];
-  const entries = new Map(settings.kinds.entries(inForce).map((entry) => [idOf(entry), JSON.stringify(entry.spec)]));
+  const entries = new Map(
+    settings.kinds.entries(inForce).map((entry) => [fragmentId(entry), JSON.stringify(entry.spec)]),
+  );
   return differences.filter(
     ({ entry, forgotten }) =>
-      entry !== undefined && forgotten !== true && entries.get(idOf(entry)) === JSON.stringify(entry.spec),
+      entry !== undefined && forgotten !== true && entries.get(fragmentId(entry)) === JSON.stringify(entry.spec),
   );
 }
 
@@ -38,9 +33,9 @@ export function replacedItems(state: State, lease: LeaseView, to: Config): reado
   const { kinds } = settings;
   const inForce = inHand(state, journal.inForce);
   if (lease.drift?.overwrite !== false || inForce === undefined || !journal.sound) return [];
-  const kept = new Map(kinds.entries(to).map((entry) => [idOf(entry), JSON.stringify(entry.spec)]));
+  const isReplaced = notAmong(kinds.entries(to));
   return inOrder(inForce, kinds)
-    .filter((entry) => kinds.resources(entry).length > 0 && kept.get(idOf(entry)) !== JSON.stringify(entry.spec))
+    .filter((entry) => kinds.resources(entry).length > 0 && isReplaced(entry))
     .map((entry) => ({ do: 'apply', entry }));
 }
 
@@ -54,14 +49,12 @@ export function overwrittenAmong(
   differences: readonly Difference[],
 ): readonly Difference[] {
   const to = inHand(state, lease.hash);
-  const wanted = new Set(to === undefined ? [] : state.settings.kinds.entries(to).map(idOf));
+  const wanted = new Set(to === undefined ? [] : state.settings.kinds.entries(to).map(fragmentId));
   return differences.filter(({ entry, forgotten, ...difference }) => {
-    const isThere = entry !== undefined && wanted.has(idOf(entry)) && !changed.includes(difference.what);
+    const isThere = entry !== undefined && wanted.has(fragmentId(entry)) && !changed.includes(difference.what);
     return !isThere && forgotten !== true && isOverwritten(driftText(difference));
   });
 }
-
-const idOf = ({ kind, name }: ConfigEntry): string => `${kind}/${name}`;
 
 /**
  * The drift to report instead of starting: the lease would overwrite it and must not, its actions were not planned for

@@ -29,6 +29,13 @@ export const rollbackTo = oncePerConfig((config, originals, kinds) =>
   wayTo(config, originals, kinds).filter((item) => item.do === 'restore' || kinds.resources(item.entry).length > 0),
 );
 
+/** Tells the entries that are not among these: none has the same kind, name and spec. */
+export function notAmong(entries: readonly ConfigEntry[]): (entry: ConfigEntry) => boolean {
+  const textOf = ({ kind, name, spec }: ConfigEntry): string => JSON.stringify([kind, name, spec]);
+  const texts = new Set(entries.map(textOf));
+  return (entry) => !texts.has(textOf(entry));
+}
+
 /**
  * The items of a rollback: what the change touched becomes what it was before it, drift included. Everything else
  * is applied as the config says.

@@ -3,7 +3,7 @@ import { mayRestart } from './actions.js';
 import { driftToReport, replacedItems } from './drift.js';
 import { forward, nameOf, rollBackAt, type LeaseResult, type Failure, type Journal } from './journal.js';
 import { checkedBefore, probesBefore } from './probing.js';
-import { claimedTwice, inOrder, wayTo } from './plan.js';
+import { claimedTwice, inOrder, notAmong, wayTo } from './plan.js';
 import { guardStep, type Step } from './ports.js';
 import { deal } from './reports.js';
 import { hangIn, inHand, type Preparation, type State } from './state.js';
@@ -78,14 +78,12 @@ export function preparingStep(state: State, begun: Preparation, nowMs: number): 
 function touched(state: State, { drift }: Preparation, to: Config): readonly ConfigEntry[] {
   const { kinds } = state.settings;
   const from = inHand(state, state.journal.inForce);
-  const kept = new Set(kinds.entries(to).map(textOf));
-  const drifted = new Set(drift.flatMap(({ entry }) => (entry === undefined ? [] : [textOf(entry)])));
+  const isReplaced = notAmong(kinds.entries(to));
+  const isSound = notAmong(drift.flatMap(({ entry }) => entry ?? []));
   return (from === undefined ? [] : kinds.entries(from)).filter(
-    (entry) => kinds.snapshots.includes(entry.kind) && (!kept.has(textOf(entry)) || drifted.has(textOf(entry))),
+    (entry) => kinds.snapshots.includes(entry.kind) && (isReplaced(entry) || !isSound(entry)),
   );
 }
-
-const textOf = ({ kind, name, spec }: ConfigEntry): string => JSON.stringify([kind, name, spec]);
 
 /** Ends a lease before anything changed: the config in force stays the same. */
 function giveUp(state: State, begun: Preparation, failure: Failure): Step {

@@ -1,6 +1,6 @@
 import { EMPTY_CONFIG, type Config, type ConfigEntry } from '#libs/contracts';
 import type { ConfirmationWork, ForwardWork, ProbesBefore } from './journal.js';
-import { probesOf } from './plan.js';
+import { notAmong, probesOf } from './plan.js';
 import type { Kinds, ProbeResult } from './ports.js';
 import { inHand, type Preparation, type State } from './state.js';
 
@@ -24,10 +24,8 @@ export function probesBefore(
 ): ProbesBefore {
   const { kinds } = state.settings;
   const inForce = inHand(state, state.journal.inForce) ?? EMPTY_CONFIG;
-  const known = new Map(probesOf(inForce).map(({ name, spec }) => [name, JSON.stringify(spec)]));
-  const isNew = ({ name, spec }: ConfigEntry): boolean => known.get(name) !== JSON.stringify(spec);
   // A rollback of a rollout brings back a config that the node had: it requires only what passes before it.
-  const added = lease.kind === 'rollback' ? [] : probesOf(config).filter(isNew);
+  const added = lease.kind === 'rollback' ? [] : probesOf(config).filter(notAmong(probesOf(inForce)));
   const required = new Set(added.map(({ name }) => name));
   const found = before.map(({ name, passed, isCutShort }): [string, ProbesBefore[string]] => {
     if (passed) return [name, 'passed'];

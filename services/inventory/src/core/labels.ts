@@ -1,4 +1,5 @@
 import { answered, refused, type Answer } from '#libs/engine';
+import { sameLabels } from '#libs/manifests';
 import type { InventoryDraft, Request } from './inputs.js';
 import type { Labels, NodeState } from './state.js';
 
@@ -72,9 +73,6 @@ export function setLabels(draft: InventoryDraft, node: NodeState, { set, remove,
     return refused('conflict', `the label ${long[0]} is longer than ${MOST_CHARACTERS} characters`);
   if (Object.keys(now).length > MOST_SET)
     return refused('conflict', `more than ${MOST_SET} labels would be set on ${node.node}: remove some first`);
-  const isSame =
-    Object.keys(now).length === Object.keys(sources.set).length &&
-    Object.entries(now).every(([key, value]) => sources.set[key] === value);
-  if (!isSame) relabel(draft, node, { ...sources, set: now }, by);
+  if (!sameLabels(sources.set, now)) relabel(draft, node, { ...sources, set: now }, by);
   return answered({ node: node.node, labels: { ...sources.own, ...sources.kubernetes, ...now }, setLabels: now });
 }
