@@ -81,8 +81,9 @@ function grantUnits(draft: SchedulerDraft, pool: string, planning: PlanCache): v
 /** Lets one node roll back beyond the budget, because nodes that may never answer hold the units. */
 function grantBeyond(draft: SchedulerDraft, pool: string, planning: PlanCache): void {
   const { queue, unavailable } = draft.state.poolSet(pool);
+  if (queue.size === 0 || unavailable.size < poolBudget(draft.state, pool)) return;
   const rollsBack = [...draft.state.rollouts.values()].some(({ phase }) => phase === 'reverting');
-  if (!rollsBack || unavailable.size < poolBudget(draft.state, pool) || !mayRollBackBeyond(draft.state, pool)) return;
+  if (!rollsBack || !mayRollBackBeyond(draft.state, pool)) return;
   for (const key of queue) {
     const name = nodeOfPlace(key);
     if (draft.state.places.get(name)?.want.kind === 'rollback' && grant(draft, name, false, planning)) return;

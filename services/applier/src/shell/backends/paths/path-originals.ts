@@ -61,16 +61,17 @@ export class PathOriginals {
       ...now.above.map(keyOf).filter((above) => broughtAlong.has(above)),
       ...(now.state === 'absent' ? now.missing.map(keyOf) : []),
     ];
-    return { kind: this.kind, was: asJson(await this.originalOf(read, true)), made };
+    const was = await this.originalOf(read, true);
+    return { kind: this.kind, was: { ...was, ...(was.state === 'absent' ? {} : this.homeOf(read)) } as Json, made };
   }
 
   /** As it is before a lease. With `entryFirst`, without the content, which the entry has. */
   async snapshot(key: string, entryFirst: boolean): Promise<Original> {
     const read = await this.look(key);
-    // The rollback may have to make the folder again, and what it puts into it comes in any order.
-    const { folder: _, bootId: __, ...was } = { ...NO_HOME, ...(await this.originalOf(read, !entryFirst)) };
+    // Without its home: the rollback may have to make the folder again, and what it puts into it comes in any order.
+    const was = (await this.originalOf(read, !entryFirst)) as unknown as Json;
     const made = read.now.state === 'absent' ? read.now.missing.map(keyOf) : [];
-    return { kind: this.kind, was: asJson(was), made, ...(entryFirst ? { entryFirst } : {}) };
+    return { kind: this.kind, was, made, ...(entryFirst ? { entryFirst } : {}) };
   }
 
   async restore(key: string, original: Original): Promise<void> {
@@ -133,12 +134,17 @@ export class PathOriginals {
     await restoreFile(root, path, content, attributesOf(was), options);
   }
 
-  private async originalOf({ now, content, extra, parent }: PathRead, withContent: boolean): Promise<PathOriginal> {
+  private homeOf({ parent }: PathRead): Home {
+    return parent === undefined ? {} : { folder: parent.identity, bootId: this.surroundings.bootId };
+  }
+
+  /** Without the folder that it is saved from. */
+  private async originalOf({ now, content, extra }: PathRead, withContent: boolean): Promise<PathOriginal> {
     if (now.state === 'absent') return { state: 'absent' };
     if (now.state === 'other') throw new RefusedError('node', 'is neither a file, a directory nor a symbolic link');
     const { uid, gid } = now;
-    const { contents, bootId } = this.surroundings;
-    const kept = { uid, gid, ...extra, ...(parent === undefined ? {} : { folder: parent.identity, bootId }) };
+    const { contents } = this.surroundings;
+    const kept = { uid, gid, ...extra };
     switch (now.state) {
       case 'file': {
         const digest = withContent ? { digest: await contents.keep(content as Buffer) } : {};
@@ -151,10 +157,6 @@ export class PathOriginals {
     }
   }
 }
-
-const NO_HOME: Home = {};
-
-const asJson = (was: PathOriginal | Omit<PathOriginal, keyof Home>): Json => was as unknown as Json;
 
 /** The kind whose paths are followed to the end. */
 export const DIRECTORY = 'Directory';
