@@ -111,7 +111,7 @@ module.exports = {
     {
       name: 'nats-behind-the-bus',
       severity: 'error',
-      comment: 'One library knows NATS. Its pitfalls are many, and stand there with their tests.',
+      comment: 'One library knows NATS. It handles its many pitfalls, and tests them.',
       from: { path: '^(libs|services|cli|test|bench)/', pathNot: '^libs/(nats|client|nest)/' },
       to: { path: 'node_modules/@nats-io/' },
     },

@@ -1,16 +1,16 @@
 import { parseArgs } from 'node:util';
 
-/** What a person asks of a program that plays rounds from a seed. */
+/** The options of a program that runs rounds from a seed. */
 export interface Rounds {
   readonly seed: number;
   readonly rounds: number;
-  /** Which of the flags are given. */
+  /** The flags that are set. */
   readonly flags: ReadonlySet<string>;
 }
 
 /**
- * Reads `--rounds N --seed S` and flags; what cannot be read is said, and ends the process with 2. `help`: what
- * `--help` prints.
+ * Reads `--rounds N --seed S` and flags. For invalid options, prints the error and ends the process with 2. `help`: the
+ * output of `--help`.
  */
 export function roundsOrExit(
   help: string,
@@ -30,7 +30,7 @@ export function roundsOrExit(
   }
 }
 
-/** The number that an option says. Throws for what is none above 0, in words for people. */
+/** The number in an option. Throws a readable error if it is not a number above 0. */
 export function wholeNumber(option: string, text: string): number {
   if (!/^[1-9]\d*$/.test(text)) throw new Error(`--${option}: ${text} is not a whole number above 0`);
   return Number(text);

@@ -1,6 +1,6 @@
-// npm run breaking: may the messages in proto/ be read by what was released before? Compares with the last release
-// (a tag v…) or, before the first one, with where this branch left main. Works offline, in a worktree and in a fresh
-// clone; in a clone without that history it says so and passes.
+// npm run breaking: checks that the messages in proto/ can still be read by released versions. Compares with the last
+// release (a tag v…) or, before the first one, with the commit where this branch left main. Works offline, in a
+// worktree and in a fresh clone. In a clone without that history, it says so and passes.
 const { execFileSync, spawnSync } = require('node:child_process');
 const { mkdtempSync, rmSync } = require('node:fs');
 const { tmpdir } = require('node:os');

@@ -1,8 +1,8 @@
 const { writeSync } = require('node:fs');
 
 /**
- * Ends the output with the line that CI reads: 'N passed, N failed'. A suite that does not load counts as failed; what
- * was skipped is named.
+ * Ends the output with the line that CI reads: 'N passed, N failed'. A suite that does not load counts as failed.
+ * Skipped tests are listed.
  */
 module.exports = class ClosingLineReporter {
   onRunComplete(_contexts, results) {
@@ -12,7 +12,7 @@ module.exports = class ClosingLineReporter {
         .filter(({ status }) => status === 'pending' || status === 'todo')
         .map(({ fullName }) => `skipped: ${fullName}\n`),
     );
-    // Jest's own summary comes after every reporter; and when it forces the exit, its streams say nothing more.
+    // Jest prints its own summary after every reporter, and its streams print nothing more when it forces the exit.
     process.once('exit', () =>
       writeSync(2, `\n${skipped.join('')}${results.numPassedTests} passed, ${failed} failed\n`),
     );

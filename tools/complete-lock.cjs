@@ -1,7 +1,7 @@
-// Completes package-lock.json after npm install of something new:
-// - A package without a hash gets the registry's. A registry that lacks a version of another platform's package makes
-//   npm leave out its hash, or all of it; then pin a version that is there whole.
-// - `engines` go: npm compares them with the Node.js that runs npm, while everything here runs on the one in
+// Completes package-lock.json after npm has installed a new package:
+// - Adds missing hashes from the registry. If the registry lacks a version of a package for another platform, npm
+//   leaves out its hash or the whole package. Then pin a version that the registry has completely.
+// - Removes `engines`: npm compares them with the Node.js that runs npm, but the project runs on the one in
 //   node_modules/.bin (docs/design/node-versions.md). test/architecture/packages.spec.ts compares them instead.
 const { execFileSync } = require('node:child_process');
 const { readFileSync, writeFileSync } = require('node:fs');

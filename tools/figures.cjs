@@ -1,5 +1,5 @@
 // Writes the newest figures of bench/results: all of them into docs/design/scaling.md, five into README.md. Each page
-// has two marks, and what stands between them is replaced.
+// has two markers, and the text between them is replaced.
 const { execFileSync } = require('node:child_process');
 const { readdirSync, readFileSync, writeFileSync } = require('node:fs');
 const { join } = require('node:path');
@@ -7,7 +7,7 @@ const { join } = require('node:path');
 const root = join(__dirname, '..');
 const results = join(root, 'bench', 'results');
 const [BEGIN, END] = ['<!-- figures -->', '<!-- /figures -->'];
-/** What an operator asks first. */
+/** The figures that operators ask for first. */
 const FIVE = [
   ['rollout-10k', 'Rollout over 10,000 nodes that answer at once, 100 at a time'],
   ['failover', 'Pause in a rollout after `kill -9` of the leading scheduler'],
@@ -23,7 +23,7 @@ for (const day of readdirSync(results)
   const record = JSON.parse(readFileSync(join(results, day), 'utf8'));
   for (const result of record.results) newest.set(result.name, { ...record.machine, ...result });
 }
-/** Figures of different days may come from different versions: then all are named. */
+/** Figures of different days may come from different versions. Then all versions are named. */
 function where(results) {
   const all = (field) => [...new Set(results.map((result) => result[field]))].join(' and ');
   return `${all('cores')} shared cores (${all('cpu')}), Node.js ${all('node')}, nats-server ${all('natsServer')}`;

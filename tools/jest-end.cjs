@@ -1,5 +1,5 @@
 module.exports = async () => {
   const child = globalThis.preparing;
-  // With what it started: it leads a group of its own.
+  // With its children: it leads a process group.
   if (child !== undefined && child.exitCode === null && child.signalCode === null) process.kill(-child.pid);
 };

@@ -1,4 +1,4 @@
-// As jest orders them, but last what needs programs that take minutes to build on a new machine.
+// Jest's order, except that tests run last if their programs take minutes to build on a new machine.
 const { readFileSync } = require('node:fs');
 const Sequencer = require('@jest/test-sequencer').default;
 

@@ -1,6 +1,6 @@
-// Before the first test: what is missing on a new machine is built, for the time of a test or a hook is not meant for
-// that. What takes minutes is built while the tests that do not need it run, which run first (jest-order.cjs);
-// jest-end.cjs ends it.
+// Before the first test, builds what is missing on a new machine, because the timeouts of tests and hooks are too short
+// for that. What takes minutes is built in the background while the tests that do not need it run first
+// (jest-order.cjs). jest-end.cjs stops it.
 const { spawn, spawnSync } = require('node:child_process');
 const { existsSync } = require('node:fs');
 const { join } = require('node:path');

@@ -1,4 +1,4 @@
-// First-party imports name the compiled file ('./x.js'); under Jest its source stands there ('./x.ts').
+// First-party imports name the compiled file ('./x.js'). Under Jest, they resolve to the source ('./x.ts').
 module.exports = (request, options) => {
   if (/^\.{1,2}\/.*\.js$/.test(request) && !options.basedir.includes('/node_modules/')) {
     try {

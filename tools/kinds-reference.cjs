@@ -1,5 +1,5 @@
-// npm run reference: docs/reference/kinds, a page for each kind, from its class (what each field means) and from the
-// first manifest of that kind in examples/.
+// npm run reference: writes docs/reference/kinds, a page for each kind. It uses the class of the kind (the meaning of
+// each field) and the first manifest of that kind in examples/.
 const { execFileSync } = require('node:child_process');
 const { mkdirSync, rmSync, writeFileSync } = require('node:fs');
 const { join } = require('node:path');

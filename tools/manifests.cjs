@@ -1,5 +1,5 @@
-// npm run manifests: deploy/manifests/sluice.yaml, the chart with its default values for who has no helm. The
-// definitions stay in deploy/crds.
+// npm run manifests: writes deploy/manifests/sluice.yaml, the chart with its default values, for users without helm.
+// The definitions stay in deploy/crds.
 const { execFileSync } = require('node:child_process');
 const { mkdirSync, writeFileSync } = require('node:fs');
 const { join } = require('node:path');

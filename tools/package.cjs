@@ -1,6 +1,6 @@
-// npm run package [-- --out DIR] [--bundle-only]: the applier as things that one installs. Into build/ go
+// npm run package [-- --out DIR] [--bundle-only]: builds the applier for installation. Writes to build/:
 //   applier.cjs                     one file, for any Node.js >= 22
-//   node_modules                    what it loads to keep ACLs and extended attributes, for this platform
+//   node_modules                    a package that preserves ACLs and extended attributes, for this platform
 //   sluice-applier_<version>_all.deb  the same with a systemd unit and its drop-ins (needs Debian's dpkg-deb)
 const { spawnSync } = require('node:child_process');
 const {
@@ -23,8 +23,8 @@ const at = process.argv.indexOf('--out');
 const out = at < 0 ? join(root, 'build') : process.argv[at + 1];
 
 /**
- * Our own modules do nothing when they are loaded, but for one: what the applier does not use stays out, Nest above
- * all.
+ * Our own modules do nothing when they are loaded, except one. So what the applier does not use is left out, above all
+ * Nest.
  */
 const own = {
   name: 'own',
@@ -50,7 +50,7 @@ async function bundleApplier(file) {
     target: 'node22',
     tsconfigRaw: '{}',
     plugins: [own],
-    // Of services only. Should the applier come to use one of them, the check below says so.
+    // Only used by services. If the applier starts to use one of them, the check below fails.
     define: { SLUICE_VERSION: JSON.stringify(version) },
     external: ['koffi', '@nestjs/*', '@kubernetes/*', 'reflect-metadata', 'rxjs'],
     banner: {
@@ -66,7 +66,10 @@ async function bundleApplier(file) {
   if (needs.length > 0) throw new Error(`the bundle needs packages that are not in it: ${needs.join(', ')}`);
 }
 
-/** Compiled code cannot be in that file. Node.js finds it next to it; without it, the applier warns at its start. */
+/**
+ * Compiled code cannot be in that file. Node.js finds it next to it. Without it, the applier logs a warning at its
+ * start.
+ */
 function compiledPackages(to) {
   const from = join(root, 'node_modules');
   const platforms = readdirSync(join(from, '@koromix')).filter((name) => name.startsWith('koffi-linux-'));

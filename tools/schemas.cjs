@@ -1,4 +1,5 @@
-// Writes docs/schemas: what people write, as JSON Schemas for editors and other tools. Each lies where its $id says.
+// Writes docs/schemas: JSON Schemas of the manifests and requests, for editors and other tools. The path of each
+// follows from its $id.
 const { cpSync, mkdirSync, rmSync, writeFileSync } = require('node:fs');
 const { dirname, join } = require('node:path');
 const { stringify } = require('yaml');
@@ -24,11 +25,11 @@ mkdirSync(crds, { recursive: true });
 for (const [file, definition] of Object.entries(customResourceDefinitions()))
   writeFileSync(join(crds, file), stringify(definition, { aliasDuplicateObjects: false, lineWidth: 0 }));
 
-// And the configuration of the webhook, to which you add the authority's certificate (caBundle).
+// And the configuration of the webhook, to which users add the certificate of their authority (caBundle).
 mkdirSync(join(__dirname, '../deploy/admission'), { recursive: true });
 for (const file of ['../deploy/admission/webhook.yaml', '../deploy/helm/sluice/files/webhook.yaml'])
   writeFileSync(join(__dirname, file), stringify(PLAIN_WEBHOOK, { aliasDuplicateObjects: false, lineWidth: 0 }));
-// And once more for the chart, which takes in nothing from outside of it.
+// And a copy for the chart, which cannot include files outside its folder.
 const charted = join(__dirname, '../deploy/helm/sluice/files/crds');
 rmSync(charted, { recursive: true, force: true });
 cpSync(crds, charted, { recursive: true });

@@ -1,4 +1,4 @@
-// Writes docs/reference/settings.md from the tables in the code; with --print, to stdout.
+// Writes docs/reference/settings.md from the tables in the code. With --print, writes to stdout.
 const { mkdirSync, readFileSync, writeFileSync } = require('node:fs');
 const { dirname, join } = require('node:path');
 const { CONNECTION_SETTINGS, SERVICE_SETTINGS } = require('../dist/libs/process/src/index.js');
@@ -30,7 +30,7 @@ function serviceSettings(isMeant) {
   return table(['Variable', 'Type', 'Default', 'Description'], rows);
 }
 
-/** The options of an applier, as its command line has them. */
+/** The options of an applier, from its command line. */
 function applierOptions() {
   let options;
   try {

@@ -1,4 +1,5 @@
-// For dependency-cruiser, which reads it as a webpack config: '#libs/x' is the library's source and not its build.
+// For dependency-cruiser, which reads it as a webpack config: resolves '#libs/x' to the source of the library instead
+// of its build.
 const { join } = require('node:path');
 module.exports = {
   resolve: {

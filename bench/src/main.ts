@@ -32,7 +32,7 @@ async function main(): Promise<number> {
         `${part.name} ${error instanceof SkipError ? 'is skipped' : 'failed'}: ${error instanceof SkipError ? because : ((error as Error).stack ?? because)}`,
       );
     }
-    // After each part: what was measured is kept, whatever becomes of the next.
+    // After each part, so that results are kept even if the next part fails.
     if (options.save) keep(results, skipped, machine, new Date().toISOString());
   }
   process.stdout.write(
@@ -40,7 +40,7 @@ async function main(): Promise<number> {
       ? `${JSON.stringify({ results, skipped, machine })}\n`
       : `\n${machineLine(machine)}\n\n${drawTable(results, skipped)}\n`,
   );
-  if (!options.save) say('not kept: a smaller size than the goals are about, or --no-save');
+  if (!options.save) say('not saved: --no-save, or a size below the size that the goals are for');
   return failed.length === 0 ? 0 : 1;
 }
 
@@ -54,9 +54,9 @@ async function runPart(part: Part, { size }: Options): Promise<readonly Result[]
   }
 }
 
-// One listener for each process and folder that is to go with this one.
+// One listener for each process and folder that must end with this process.
 process.setMaxListeners(100);
-// At its exit this process ends all that it started.
+// When this process exits, it ends everything that it started.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1));
 
 main().then(

@@ -1,6 +1,13 @@
 import { createColors } from 'picocolors';
-import { OpsError, type FleetClient, type FleetEvent, type Inspection } from '#libs/client';
-import type { ChangeView, RolloutView, ViewBucket } from '#libs/contracts';
+import {
+  OpsError,
+  type FleetClient,
+  type FleetEvent,
+  type Inspection,
+  type ListedObject,
+  type NewObject,
+} from '#libs/client';
+import type { ChangeView, FoundPath, NodeView, PathQuery, RolloutView, ViewBucket } from '#libs/contracts';
 import type { Io } from './output/io.js';
 import { runCli } from './run-cli.js';
 import { openSession } from './connection/session.js';
@@ -17,21 +24,28 @@ export interface CliResult {
 }
 
 export interface FakeFleet {
-  /** Per bucket, the values that a watcher sees one after the other; readers see the last. */
+  readonly objects?: readonly ListedObject[];
+  /** Per bucket, the values that a watcher receives one after another. Reads return the last. */
   readonly views?: { readonly [bucket: string]: Readonly<Record<string, readonly object[]>> };
   readonly answers?: Readonly<Record<string, (body: Record<string, unknown>) => unknown>>;
   readonly events?: readonly FleetEvent[];
   readonly inspection?: Inspection;
   /** Services that do not answer. */
   readonly missing?: readonly string[];
-  /** Published, and read by no service yet. */
+  /** Published, and not read by any service yet. */
   readonly unread?: readonly string[];
   /** By hash. */
   readonly configs?: Readonly<Record<string, object>>;
+  /** What was uploaded, and how many changes had been published before. */
+  readonly uploads?: { object: string; content: string; publishedBefore: number }[];
+  /** What nodes find at their paths, if anything. */
+  readonly paths?: Readonly<Record<string, readonly FoundPath[] | 'busy' | 'silent'>>;
+  /** The nodes that were asked for it. */
+  readonly askedNodes?: string[];
   readonly published?: { source: string; body: Record<string, unknown>; id: string | undefined }[];
 }
 
-/** Runs a command line against a fleet that only answers, with no terminal. */
+/** Runs a command line without a terminal, against a fake fleet. */
 export async function cli(
   argv: readonly string[],
   fleet: FakeFleet | undefined = undefined,
@@ -68,6 +82,10 @@ function fakeFleet({
   missing = [],
   unread = [],
   configs = {},
+  uploads = [],
+  objects = [],
+  paths = {},
+  askedNodes = [],
   published = [],
 }: FakeFleet): FleetClient {
   const last = (bucket: string): Map<string, object> =>
@@ -76,7 +94,7 @@ function fakeFleet({
     server: 'nats://fake:4222',
     publishChange: (source: string, body: string, id?: string) => {
       published.push({ source, body: JSON.parse(body) as Record<string, unknown>, id });
-      return Promise.resolve({ change: 'c7', duplicate: false });
+      return Promise.resolve('c7');
     },
     request: (subject: string, body: Record<string, unknown>) => {
       const answer = answers[subject];
@@ -84,7 +102,7 @@ function fakeFleet({
       return Promise.resolve(answer(body));
     },
     missingServices: () => Promise.resolve(missing),
-    isUnread: (change: string) => Promise.resolve(unread.includes(change)),
+    unreadChanges: () => Promise.resolve(unread),
     get: (bucket: string, key: string) => Promise.resolve(last(bucket).get(key)),
     list: (bucket: string) => Promise.resolve(last(bucket)),
     async *watch(bucket: string, key: string, signal: AbortSignal) {
@@ -95,7 +113,21 @@ function fakeFleet({
       }
       if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     },
+    look: (node: string, { paths: asked }: PathQuery) => {
+      askedNodes.push(node);
+      const here = paths[node] ?? [];
+      if (here === 'silent') return Promise.resolve(undefined);
+      if (here === 'busy') return Promise.resolve({ found: [], busy: true });
+      return Promise.resolve({ found: here.filter(({ path }) => asked.includes(path)), busy: false });
+    },
     config: (_node: string, hash: string) => Promise.resolve(configs[hash]),
+    upload: async ({ object, chunks }: NewObject) => {
+      let content = '';
+      for await (const chunk of chunks(4)) content += Buffer.from(chunk).toString();
+      uploads.push({ object, content, publishedBefore: published.length });
+      return true;
+    },
+    objects: () => Promise.resolve(objects),
     async *events() {
       yield* events;
     },
@@ -105,7 +137,7 @@ function fakeFleet({
   return client as unknown as FleetClient & Record<ViewBucket, never>;
 }
 
-/** A change that is rolling, unless told otherwise. */
+/** A change whose rollout is running, by default. */
 export const changeView = (part: Partial<ChangeView> = {}): ChangeView => ({
   ledger: 9,
   change: 'c7',
@@ -114,6 +146,8 @@ export const changeView = (part: Partial<ChangeView> = {}): ChangeView => ({
   message: 'Greet',
   author: 'ada',
   waitsFor: [],
+  needs: [],
+  needsUntilMs: 0,
   apply: [],
   delete: [],
   attempt: 1,
@@ -144,6 +178,7 @@ export const rolloutView = (part: Partial<RolloutView> = {}): RolloutView => ({
   deferred: 0,
   pending: 4,
   maxFailures: 0,
+  maxUnavailable: 0,
   reason: '',
   pools: {},
   worst: [],
@@ -153,4 +188,18 @@ export const rolloutView = (part: Partial<RolloutView> = {}): RolloutView => ({
   supersededBy: '',
   aborted: false,
   ...part,
+});
+
+export const nodeView = (name: string, state: NodeView['state'] = 'ready'): NodeView => ({
+  ledger: 1,
+  node: name,
+  state,
+  labels: { role: 'edge', zone: 'a' },
+  capabilities: [],
+  version: '0.1.0',
+  since: ago(3_700),
+  because: '',
+  unavailable: '',
+  uid: '',
+  setLabels: {},
 });

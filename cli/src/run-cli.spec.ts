@@ -23,16 +23,17 @@ describe('usage', () => {
     ['a file that is not there', ['apply', '-f', '/nowhere.yaml']],
     ['an empty input', APPLY],
     ['a bad duration', [...APPLY, '--wait=soon']],
-    ['what is no id of a change', ['pause', 'motd']],
-    ['what is no name of a node', ['skip', 'A_B']],
-    ['what cannot be got', ['get', 'cars']],
+    ['an invalid change id', ['pause', 'motd']],
+    ['an invalid node name', ['skip', 'A_B']],
+    ['an unknown resource', ['get', 'cars']],
+    ['an unknown resource with the name of a method', ['get', 'constructor']],
     ['clear without a reason', ['clear', 'a'.repeat(64)]],
-    ['clear with half a hash', ['clear', 'abc', '--reason', 'ok']],
+    ['clear with a hash that is too short', ['clear', 'abc', '--reason', 'ok']],
     ['delete with neither name nor file', ['delete']],
     ['delete with both', ['delete', 'File', 'motd', '-f', '-']],
     ['a service that does not exist', ['service', 'butcher']],
     ['an output that does not exist', ['status', '-o', 'xml']],
-    ['yaml where there is none', ['status', '-o', 'yaml']],
+    ['yaml for a command that has no yaml output', ['status', '-o', 'yaml']],
     ['a context that does not exist', ['status', '--context', 'none']],
     ['a bad --since', ['events', '--since', 'yesterday']],
     ['two sources of nodes', ['up', '--nodes', '3', '--inventory', '/x.json']],
@@ -53,7 +54,7 @@ describe('usage', () => {
     ]);
   });
 
-  test('--help and --version are data, and no failure', async () => {
+  test('--help and --version are data, not failures', async () => {
     expect(await cli(['--help'])).toMatchObject({ exit: 0, err: '' });
     expect(await cli(['apply', '--help'])).toMatchObject({ exit: 0, err: '' });
     expect(await cli(['--version'])).toMatchObject({
@@ -62,7 +63,7 @@ describe('usage', () => {
     });
   });
 
-  test('common flags stand before or after the command', async () => {
+  test('common flags may be before or after the command', async () => {
     const views = { changes: { c7: [changeView()] } };
     for (const argv of [
       ['-o', 'json', 'get', 'changes'],
@@ -73,14 +74,14 @@ describe('usage', () => {
   });
 });
 
-test('without a server it ends with 6, and names the address, where that is from, and the way out', async () => {
+test('without a server it ends with 6, and names the address, its source, and what to do', async () => {
   const { exit, out, err } = await cli(['status', '--server', 'nats://127.0.0.1:1']);
   expect([exit, out]).toEqual([6, '']);
   expect(err).toMatch(/nats:\/\/127\.0\.0\.1:1.*\(address from --server\)\n.*sluice up/);
 });
 
 describe('apply', () => {
-  test('publishes one change, with author and an id of its own, and prints its id alone', async () => {
+  test('publishes one change, with its author and a unique id, and prints only its id', async () => {
     const published: NonNullable<FakeFleet['published']> = [];
     const { exit, out, err } = await apply({ published }, '-m', 'Greet');
     expect([exit, out]).toEqual([0, 'c7\n']);
@@ -89,12 +90,12 @@ describe('apply', () => {
       {
         source: 'cli',
         body: { apply: [JSON.parse(MOTD)], delete: [], message: 'Greet', author: 'ada' },
-        id: expect.stringMatching(/^cli:[0-9a-f-]{36}$/) as string,
+        id: expect.stringMatching(/^[0-9a-f-]{36}$/) as string,
       },
     ]);
   });
 
-  test('reads the manifests of a folder in order of their names, and nothing else', async () => {
+  test('reads the manifests of a folder in the order of their names, and nothing else', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'sluice-apply-'));
     for (const name of ['b.yaml', 'a.json', 'c.yml'])
       writeFileSync(join(folder, name), MOTD.replace('motd', name[0] as string));
@@ -109,7 +110,7 @@ describe('apply', () => {
     rmSync(folder, { recursive: true });
   });
 
-  test('what cannot be understood is refused with every reason before anything is published', async () => {
+  test('refuses bad input with every reason before anything is published', async () => {
     const published: NonNullable<FakeFleet['published']> = [];
     const two = `${MOTD.replace('"nodeSelector":{},', '').replace('/etc/motd', 'motd')}\n---\n{"kind": "Car"}`;
     const { exit, out, err } = await cli([...APPLY, '-o', 'json'], { published }, {}, two);
@@ -119,20 +120,20 @@ describe('apply', () => {
     expect(err).toContain('File/motd spec.path');
   });
 
-  test('the same fragment twice is refused with both places', async () => {
+  test('refuses a fragment that appears twice, and names both places', async () => {
     expect(await cli(APPLY, {}, {}, `${MOTD}\n---\n${MOTD}`)).toMatchObject({
       exit: 3,
       err: expect.stringContaining('is defined at stdin:1 and again at stdin:3') as string,
     });
   });
 
-  test('more than 900 KiB are refused before anything is published', async () => {
+  test('refuses more than 900 KiB before anything is published', async () => {
     const { exit, err } = await cli(APPLY, {}, {}, MOTD.replace('hello', 'x'.repeat(900 * 1_024)));
     expect([exit, err]).toEqual([3, expect.stringContaining('the limit is 900 KiB')]);
   });
 });
 
-describe('apply --wait ends as the change does', () => {
+describe('apply --wait ends with the status of the change', () => {
   const failed = rolloutView({
     phase: 'reverted',
     failed: 1,
@@ -166,7 +167,7 @@ describe('apply --wait ends as the change does', () => {
       [],
     ],
     ['reverted', 4, [changeView({ phase: 'ended', outcome: 'reverted' })], [failed]],
-    ['reverted, told by the scheduler alone', 4, [changeView()], [failed]],
+    ['reverted, known only from the scheduler', 4, [changeView()], [failed]],
     [
       'superseded',
       4,
@@ -183,7 +184,7 @@ describe('apply --wait ends as the change does', () => {
     expect([exit, out]).toEqual([code, 'c7\n']);
   });
 
-  test('its words say which node and why', async () => {
+  test('says which node failed and why', async () => {
     const { err } = await apply(
       { views: { changes: { c7: [changeView({ phase: 'ended', outcome: 'reverted' })] }, rollouts: { c7: [failed] } } },
       '--wait',
@@ -191,7 +192,7 @@ describe('apply --wait ends as the change does', () => {
     expect(err).toContain('w-1 invalid: probe greets failed');
   });
 
-  test('as JSON it is one value', async () => {
+  test('prints one JSON value', async () => {
     const { exit, out, err } = await apply(
       { views: { changes: { c7: [changeView({ phase: 'committed' })] } } },
       '--wait',
@@ -203,7 +204,7 @@ describe('apply --wait ends as the change does', () => {
   });
 });
 
-test('delete --wait stands before its arguments as well', async () => {
+test('delete accepts --wait before its arguments too', async () => {
   const published: NonNullable<FakeFleet['published']> = [];
   const { exit } = await cli(['delete', '--wait', 'File', 'motd'], {
     published,
@@ -221,7 +222,7 @@ describe('plan', () => {
     actions: [{ kind: 'none' }],
     changed: ['/etc/motd'],
   });
-  test('joins the pages of the answer into one value', async () => {
+  test('combines the pages of the answer into one value', async () => {
     const pages: Record<string, object> = {
       '': { rejected: [], nodes: [node('n1')], pools: {}, next: 'x' },
       x: { rejected: [], nodes: [node('n2')] },
@@ -238,7 +239,34 @@ describe('plan', () => {
     expect(plan).not.toHaveProperty('next');
   });
 
-  test('with reasons against it ends with 3', async () => {
+  test('shows how many units of a pool are free, and which nodes keep the others', async () => {
+    const held = (name: string, because: string, lease = '') => ({ node: name, because, lease });
+    const shown = async (budget: number, ...unavailable: readonly object[]): Promise<string> => {
+      const pools = { w: [{ pool: 'w', drift: 'repair', used: unavailable.length, unavailable }] };
+      const answer = { rejected: [], nodes: [node('n1')], pools: { w: { nodes: 1, budget } } };
+      const { out } = await cli(
+        ['plan', '-f', '-'],
+        { answers: { 'ops.config.plan': () => answer }, views: { pools } },
+        {},
+        MOTD,
+      );
+      return out;
+    };
+    const silent = held('n2', 'silent');
+    expect(await shown(1, silent)).toMatch(/ 1, 0 now\n/);
+    expect(await shown(1, silent)).toContain(
+      '! n2 (silent) holds the only unit of pool w: no other node can change; bring the nodes back, or continue without one: sluice skip NODE, or sluice remove NODE if it is gone for good',
+    );
+    expect(await shown(3, silent, held('n3', 'unknown: it did not report', 'n3-l1'))).toContain(
+      '! n2 (silent), n3 (unknown: it did not report) hold 2 of the 3 units of pool w: fewer nodes can change at once; bring the nodes back, or continue without one: sluice skip NODE, or sluice remove NODE if it is gone for good',
+    );
+    const busy = await shown(2, held('n4', 'applying', 'n4-l1'));
+    expect(busy).toMatch(/ 2, 1 now\n/);
+    expect(busy).not.toContain('!');
+    expect(await shown(2)).toMatch(/ 2\n/);
+  });
+
+  test('ends with 3 if the plan is rejected', async () => {
     const rejected = [
       { fragment: 'File/motd', field: 'spec.path', code: 'conflict', message: 'is taken', nodes: ['n1'] },
     ];
@@ -247,7 +275,7 @@ describe('plan', () => {
     ).toEqual({ exit: 3, out: 'This change would be rejected:\n  ✖ File/motd spec.path: is taken (n1)\n', err: '' });
   });
 
-  test('reads what it cannot understand as a plan that is rejected, without a server', async () => {
+  test('rejects bad input without a server', async () => {
     const { exit, out } = await cli(['plan', '-f', '-', '-o', 'json'], undefined, {}, '{"kind": "Car"}');
     expect(exit).toBe(3);
     expect(JSON.parse(out)).toMatchObject({
@@ -257,7 +285,7 @@ describe('plan', () => {
   });
 });
 
-test('a refusal by a service ends with 1 and says what it said', async () => {
+test('a refusal by a service ends with 1 and its message', async () => {
   expect(await cli(['pause', 'c9'], {})).toEqual({
     exit: 1,
     out: '',
@@ -265,18 +293,18 @@ test('a refusal by a service ends with 1 and says what it said', async () => {
   });
 });
 
-test('steering tells who asked, and prints the answer for programs', async () => {
-  const asked: object[] = [];
-  const answers = { 'ops.rollout.pause': (body: object) => (asked.push(body), { change: 'c9', paused: true }) };
+test('steering commands send the user, and print the answer for programs', async () => {
+  const requests: object[] = [];
+  const answers = { 'ops.rollout.pause': (body: object) => (requests.push(body), { change: 'c9', paused: true }) };
   expect(await cli(['pause', 'c9', '--reason', 'lunch', '-o', 'json'], { answers })).toEqual({
     exit: 0,
     out: '{"change":"c9","paused":true}\n',
     err: '',
   });
-  expect(asked).toEqual([{ change: 'c9', reason: 'lunch', by: 'ada' }]);
+  expect(requests).toEqual([{ change: 'c9', reason: 'lunch', by: 'ada' }]);
 });
 
-test('status CHANGE -w exits as the change ends, with a line for each step', async () => {
+test('status CHANGE -w exits with the status of the change, and prints a line for each step', async () => {
   const views = {
     changes: {
       c7: [
@@ -295,7 +323,7 @@ test('status CHANGE -w exits as the change ends, with a line for each step', asy
   });
 });
 
-test('get NAME finds a fragment by name or Kind/name, and says when there is none', async () => {
+test('get NAME finds a fragment by name or Kind/name, and says if there is none', async () => {
   const views = {
     fragments: {
       'File.motd': [
@@ -337,7 +365,7 @@ test('events as JSON are one per line', async () => {
   );
 });
 
-test('actions plans offline, selectors left out', async () => {
+test('actions plans offline, and ignores selectors', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-actions-'));
   const policy = {
     apiVersion: 'sluice.dev/v1alpha1',
@@ -367,7 +395,7 @@ test('actions plans offline, selectors left out', async () => {
   rmSync(folder, { recursive: true });
 });
 
-test('get disruption-policy NODE shows each rule that holds there, and the policies that it comes from', async () => {
+test('get disruption-policy NODE shows each rule for the node, and its policies', async () => {
   const policy = (name: string, spec: object) => ({
     ledger: 1,
     fragment: {
@@ -437,11 +465,11 @@ test('get disruption-policy NODE shows each rule that holds there, and the polic
   expect(await cli(['get', 'disruption-policy'], { views })).toMatchObject({ exit: 2 });
 });
 
-it('a node that another tool has is taken for a time, and shown as taken', async () => {
-  let asked: Record<string, unknown> = {};
+it('take records the owner of a node and a time, and the node is shown as taken', async () => {
+  let requests: Record<string, unknown> = {};
   const answers = {
     'ops.pool.take': (request: Record<string, unknown>) => (
-      (asked = request),
+      (requests = request),
       { node: 'w-1', pool: 'edge', owner: 'kured', taken: true }
     ),
   };
@@ -449,9 +477,9 @@ it('a node that another tool has is taken for a time, and shown as taken', async
     exit: 0,
     err: 'w-1 taken out of service by kured for 30m; it counts as unavailable in pool edge. Give it back earlier with sluice give w-1 --owner kured\n',
   });
-  expect(asked).toMatchObject({ node: 'w-1', owner: 'kured', forMs: 1_800_000 });
+  expect(requests).toMatchObject({ node: 'w-1', owner: 'kured', forMs: 1_800_000 });
   await cli(['take', 'w-1', '--owner', 'kured'], { answers });
-  expect(asked).not.toHaveProperty('forMs');
+  expect(requests).not.toHaveProperty('forMs');
   expect(await cli(['take', 'w-1', '--owner', 'kured', '--for', 'soon'], { answers })).toMatchObject({
     exit: 2,
     err: expect.stringContaining('--for: "soon" is not a duration') as string,
@@ -468,23 +496,24 @@ it('a node that another tool has is taken for a time, and shown as taken', async
   });
 });
 
-test('get nodes shows all that keeps a node from being fine', async () => {
+test('get nodes shows everything that is wrong with a node', async () => {
   const node = { state: 'ready', labels: {}, unavailable: '', since: '', version: '' };
-  const fine = { restored: true, deferred: '', incompatible: false, drifted: [] };
+  const fine = { restored: true, deferred: '', incompatible: false, drifted: [], failingProbes: [], notUndone: [] };
   const views = {
-    nodes: { a: [{ ...node, node: 'a' }], b: [{ ...node, node: 'b' }], c: [{ ...node, node: 'c' }] },
+    nodes: Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [name, [{ ...node, node: name }]])),
     status: {
       a: [{ ...fine, node: 'a' }],
       b: [{ ...fine, node: 'b', restored: false, drifted: ['/etc/motd'] }],
       c: [{ ...fine, node: 'c', incompatible: true, deferred: 'failed twice' }],
+      d: [{ ...fine, node: 'd', failingProbes: [{ probe: 'app', reason: 'it says no' }] }],
     },
   };
   expect((await cli(['get', 'nodes'], { views })).out).toMatch(
-    /^a +ready +0\nb +ready,degraded +1\nc +ready,incompatible,deferred +0$/m,
+    /^a +ready +0\nb +ready,degraded +1\nc +ready,incompatible,deferred +0\nd +ready,unhealthy \(app: it says no\) +0$/m,
   );
 });
 
-test('get changes says that a change is paused', async () => {
+test('get changes shows that a change is paused', async () => {
   const views = { changes: { c7: [changeView()] }, rollouts: { c7: [rolloutView({ paused: true })] } };
   expect((await cli(['get', 'changes'], { views })).out).toMatch(/^c7 +⏸ paused /m);
   expect(JSON.parse((await cli(['get', 'changes', 'c7', '-o', 'json'], { views })).out)).toMatchObject({
@@ -503,9 +532,23 @@ test.each([[[]], [['-w']]])('status %j of a change that was never published ends
   });
 });
 
-test('status of a change that no service has read yet says what to check', async () => {
-  const { exit, err } = await cli(['status', 'c8'], { views: {}, unread: ['c8'] });
-  expect([exit, err]).toEqual([1, expect.stringMatching(/c8 was published, but no service has read it yet: .*doctor/)]);
+test.each([['status'], ['get changes']])(
+  '%s of a change that no service has read yet says what to check',
+  async (argv) => {
+    const { exit, err } = await cli([...argv.split(' '), 'c8'], { views: {}, unread: ['c8'] });
+    expect([exit, err]).toEqual([
+      1,
+      expect.stringMatching(/c8 was published, but no service has read it yet: .*doctor/),
+    ]);
+  },
+);
+
+test('why of a change that no service has read yet says that it waits for the merger', async () => {
+  expect(await cli(['why', 'c8'], { unread: ['c7', 'c8'] })).toMatchObject({
+    exit: 0,
+    out: expect.stringMatching(/no service has read c8 yet: it waits for the merger; .*doctor/) as string,
+  });
+  expect((await cli(['why', 'c8'], { unread: ['c7'] })).err).toContain('change c8 not found');
 });
 
 test.each([
@@ -513,31 +556,83 @@ test.each([
   ['status of a change', ['status', 'c7']],
   ['get', ['get', 'changes']],
   ['apply', APPLY],
-])('%s names the services that do not answer, on stderr', async (_, argv) => {
+])('%s names the services that do not answer, and the changes that nobody has read, on stderr', async (_, argv) => {
   const views = { changes: { c7: [changeView()] } };
   const run = async (...missing: string[]): Promise<string> => (await cli(argv, { views, missing }, {}, MOTD)).err;
   expect(await run()).not.toContain('warning');
   expect(await run('merger')).toContain('warning: the service merger does not answer, ');
   expect(await run('merger', 'drain')).toContain('warning: the services merger, drain do not answer, ');
+  const { err } = await cli(argv, { views, missing: ['merger'], unread: ['c8', 'c9'] }, {}, MOTD);
+  expect(err).toContain('until it runs; no service has read c8, c9 yet: see sluice doctor');
 });
 
-test('--strict makes apply and plan ask that a warning rejects the change', async () => {
+test('--strict makes apply and plan reject a change with warnings', async () => {
   const published: NonNullable<FakeFleet['published']> = [];
   await apply({ published });
-  await apply({ published }, '--strict');
+  const requests: unknown[] = [];
+  const answers = { 'ops.config.plan': (body: object) => (requests.push(body), { rejected: [], nodes: [] }) };
+  await apply({ published, answers }, '--strict');
   expect(published.map(({ body }) => body['strategy'])).toEqual([undefined, { strict: true }]);
-  const asked: unknown[] = [];
-  const answers = { 'ops.config.plan': (body: object) => (asked.push(body), { rejected: [], nodes: [] }) };
   await cli(['plan', '-f', '-', '--strict'], { answers }, {}, MOTD);
-  expect(asked).toMatchObject([{ strategy: { strict: true } }]);
+  expect(requests).toMatchObject([{ strategy: { strict: true } }, { strategy: { strict: true } }]);
 });
 
-test('remove asks for force only where it is wanted', async () => {
-  const asked: unknown[] = [];
-  const answers = { 'ops.node.remove': (body: object) => (asked.push(body), { node: 'w-1', removed: true }) };
+test('--take-over lets apply and plan touch fragments of other sources', async () => {
+  const published: NonNullable<FakeFleet['published']> = [];
+  await apply({ published });
+  await apply({ published }, '--take-over');
+  expect(published.map(({ body }) => body['takeOver'])).toEqual([undefined, true]);
+  const requests: unknown[] = [];
+  const answers = { 'ops.config.plan': (body: object) => (requests.push(body), { rejected: [], nodes: [] }) };
+  await cli(['plan', '-f', '-', '--take-over'], { answers }, {}, MOTD);
+  expect(requests).toMatchObject([{ source: 'cli', takeOver: true }]);
+});
+
+test('get changes and get fragments name the source', async () => {
+  const fragment = { kind: 'File', name: 'motd', labels: {}, spec: {} };
+  const views = {
+    changes: { c7: [changeView({ source: 'ci' })] },
+    fragments: { 'File.motd': [{ ledger: 1, fragment, change: 'c7', source: 'ci', gone: false }] },
+  };
+  expect((await cli(['get', 'changes'], { views })).out).toMatch(/^c7 .* ci +ada/m);
+  expect((await cli(['get', 'fragments'], { views })).out).toMatch(/^File +motd +c7 +ci/m);
+});
+
+test('a duplicate is followed as the change that it repeats', async () => {
+  const views = {
+    changes: {
+      c7: [
+        changeView({
+          phase: 'ended',
+          outcome: 'duplicate',
+          duplicateOf: 'c3',
+          reason: 'cli published it before, as c3',
+        }),
+      ],
+      c3: [changeView({ change: 'c3', phase: 'rejected' })],
+    },
+  };
+  expect((await cli(['status', 'c7'], { views })).out).toContain('duplicate');
+  expect((await apply({ views }, '--wait')).exit).toBe(3);
+});
+
+test('rollback asks for it, and prints the new change', async () => {
+  const requests: unknown[] = [];
+  const answers = {
+    'ops.config.rollback': (body: object) => (requests.push(body), { change: 'c9', rollbackOf: 'c7' }),
+  };
+  expect(await cli(['rollback', 'c7'], { answers })).toMatchObject({ exit: 0, out: 'c9\n' });
+  expect(requests).toEqual([{ change: 'c7', by: 'ada' }]);
+  const tree = (await cli(['status', 'c9'], { views: { changes: { c9: [changeView({ rollbackOf: 'c7' })] } } })).out;
+  expect(tree).toContain('rollback of c7');
+});
+
+test('remove sends force only with --force', async () => {
+  const requests: unknown[] = [];
+  const answers = { 'ops.node.remove': (body: object) => (requests.push(body), { node: 'w-1', removed: true }) };
   await cli(['remove', 'w-1'], { answers });
   await cli(['remove', 'w-1', '--force'], { answers });
-  expect(asked).toMatchObject([
+  expect(requests).toMatchObject([
     { node: 'w-1', force: false },
     { node: 'w-1', force: true },
   ]);

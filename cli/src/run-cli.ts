@@ -1,13 +1,14 @@
-import { CommanderError } from 'commander';
+import { CommanderError, type Command } from 'commander';
 import { EXIT, exitCodeOf, RejectedError, wordsOf, type ExitCode } from './output/exit.js';
 import type { Io } from './output/io.js';
 import { packageVersion } from './package-root.js';
 import { buildProgram } from './program/program.js';
 import type { Run } from './program/commands.js';
+import { readable, readableFleet, readableText } from './output/readable.js';
 import { reasonLines } from './output/reasons.js';
 import { openSession, type Session } from './connection/session.js';
 
-/** Runs one command line; the exit code, or undefined when the process lives on by itself. */
+/** Runs one command line. Returns the exit code, or undefined if the process continues on its own. */
 export async function runCli(
   argv: readonly string[],
   io: Io,
@@ -16,7 +17,7 @@ export async function runCli(
   let exit: ExitCode | undefined = EXIT.done;
   let session: Session | undefined;
   const run: Run = async (flags, command) => {
-    session = open(io, flags);
+    session = forReaders(open(io, flags));
     exit = await command(session);
   };
   const program = buildProgram(packageVersion(), run);
@@ -32,8 +33,7 @@ export async function runCli(
       io.say(program.helpInformation().trimEnd());
       return EXIT.usage;
     }
-    // Loaded only where it is needed: every command waits for what is loaded before it.
-    const words = argv.includes('--wait') ? (await import('./input/wait-flag.js')).withWaitJoined(argv) : argv;
+    const words = argv.includes('--wait') ? await withWait(program, argv) : argv;
     await program.parseAsync(words, { from: 'user' });
     return exit;
   } catch (error) {
@@ -45,12 +45,28 @@ export async function runCli(
   }
 }
 
+async function withWait({ commands }: Command, argv: readonly string[]): Promise<readonly string[]> {
+  const command = commands.find((one) => argv.includes(one.name()));
+  const args = command?.registeredArguments.map((one) => one.name()) ?? [];
+  // Loaded only if needed, because every command waits for the code that is loaded before it.
+  return (await import('./input/wait-flag.js')).withWaitJoined(argv, args);
+}
+
+/** Programs read JSON and YAML, which escape what must be escaped, and need the exact values. */
+const forReaders = (session: Session): Session =>
+  session.flags.output === undefined
+    ? { ...session, fleet: async () => readableFleet(await session.fleet()) }
+    : session;
+
 function explain(error: unknown, io: Io, session: Session | undefined): void {
   const { red } = io.colours;
   if (error instanceof RejectedError) {
     if (session?.isJson === true) io.out(JSON.stringify({ rejected: error.reasons }));
-    io.say([`${red('rejected')}; nothing was published:`, ...reasonLines(error.reasons, io.colours)].join('\n'));
+    io.say(
+      [`${red('rejected')}; nothing was published:`, ...reasonLines(readable(error.reasons), io.colours)].join('\n'),
+    );
     return;
   }
-  io.say(`${red('error:')} ${(io.env['SLUICE_DEBUG'] ?? '') === '' ? wordsOf(error) : (error as Error).stack}`);
+  const text = (io.env['SLUICE_DEBUG'] ?? '') === '' ? wordsOf(error) : String((error as Error).stack);
+  io.say(`${red('error:')} ${readableText(text)}`);
 }

@@ -5,14 +5,14 @@ import { ROOT, run } from './tools.fixture.js';
 
 const COLUMNS = 120;
 
-// The formatter breaks everything but literals and comments.
-test(`no line of code is longer than ${COLUMNS} columns, but for literals that cannot be split`, () => {
+// The formatter breaks everything except literals and comments.
+test(`no line of code is longer than ${COLUMNS} columns, except for literals that cannot be split`, () => {
   const files = run('git', ['ls-files', '*.ts', '*.cjs', '*.mjs', '*.js']).stdout.split('\n').filter(isWritten);
   expect(files.length).toBeGreaterThan(500);
   expect(files.flatMap(offenders)).toEqual([]);
 });
 
-test('a long comment and a long expression are found, a long literal is not', () => {
+test('a long comment and a long expression are reported, a long literal is not', () => {
   const long = 'x'.repeat(COLUMNS);
   const found = (text: string): readonly number[] => tooLong('a.ts', text).map(({ line }) => line);
   expect(found(`// ${long}\n\nconst ${long} = 1;\n`)).toEqual([1, 3]);
@@ -32,7 +32,7 @@ interface LongLine {
   readonly columns: number;
 }
 
-/** The lines whose columns are more than allowed even when those of literals do not count. */
+/** The lines that are too long even if the columns of literals do not count. */
 function tooLong(file: string, text: string): readonly LongLine[] {
   const lines = text.split('\n').map((content, at) => ({ line: at + 1, columns: content.length }));
   if (lines.every(({ columns }) => columns <= COLUMNS)) return [];
@@ -40,7 +40,7 @@ function tooLong(file: string, text: string): readonly LongLine[] {
   return lines.filter(({ line, columns }) => columns - (inLiterals.get(line) ?? 0) > COLUMNS);
 }
 
-/** How many columns of each line are inside of strings, templates and patterns. */
+/** The number of columns in each line that belong to strings, templates and patterns. */
 function literalColumns(file: string, text: string): ReadonlyMap<number, number> {
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
   const columns = new Map<number, number>();

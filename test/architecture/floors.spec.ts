@@ -21,13 +21,13 @@ function violations(cwd: string): readonly Violation[] {
   return (JSON.parse(stdout) as { summary: { violations: Violation[] } }).summary.violations;
 }
 
-test('nothing imports what stands above it', () => {
+test('no folder imports one that is above it', () => {
   const errors = violations(ROOT).filter(({ rule }) => rule.severity === 'error');
   expect(errors.map(({ from, to, rule }) => `${rule.name}: ${from} -> ${to}`)).toEqual([]);
 });
 
-describe('each rule bites', () => {
-  /** Rule, the file that breaks it, and how. */
+describe('each rule reports a violation', () => {
+  /** The rule, the file that breaks it, and the code that does. */
   const PLANTED: readonly (readonly [rule: string, file: string, text: string])[] = [
     ['contracts-are-the-ground', 'libs/contracts/src/planted.ts', `import '#libs/engine';`],
     ['contracts-are-the-ground', 'libs/contracts/src/planted-npm.ts', `import 'yaml';`],
@@ -117,7 +117,7 @@ describe('each rule bites', () => {
     expect(found.filter(({ from }) => from === file).map((one) => one.rule.name)).toContain(rule);
   });
 
-  test('and what is allowed is not touched', () => {
+  test('what is allowed is not reported', () => {
     const guilty = new Set(PLANTED.map(([, file]) => file));
     expect(found.filter(({ from }) => !guilty.has(from) && from !== 'libs/process/src/ring-b.ts')).toEqual([]);
   });

@@ -28,9 +28,9 @@ test('oxlint finds no error', () => {
   ).toEqual([]);
 });
 
-test('what decides can have no time, no chance and nothing to wait for', () => {
+test('cores must not use time, randomness or promises', () => {
   const tree = realpathSync(mkdtempSync(join(tmpdir(), 'sluice-lint-')));
-  copyFileSync(join(ROOT, '.oxlintrc.json'), join(tree, '.oxlintrc.json')); // its globs count from where it lies
+  copyFileSync(join(ROOT, '.oxlintrc.json'), join(tree, '.oxlintrc.json')); // its globs are relative to its folder
   const planted: Readonly<Record<string, string>> = {
     'services/merger/src/core/time.ts': 'export const now = (): number => Date.now();',
     'services/merger/src/core/chance.ts': 'export const chance = (): number => Math.random();',
@@ -52,13 +52,13 @@ test('what decides can have no time, no chance and nothing to wait for', () => {
   expect([...new Set(guilty)].sort()).toEqual(Object.keys(planted).sort());
 });
 
-test('everything compiles, specs too', () => {
+test('everything compiles, including specs', () => {
   const { status, stdout } = runTool('ts7/lib/tsc.js', ['-p', 'tsconfig.json', '--noEmit', '--pretty', 'false']);
   expect(stdout).toBe('');
   expect(status).toBe(0);
 });
 
-test('cores and domain compile where there is no Node, no clock and no console', () => {
+test('cores and libraries without I/O compile without Node.js, clocks and the console', () => {
   const { status, stdout } = runTool('ts7/lib/tsc.js', ['-p', 'tsconfig.core.json', '--noEmit', '--pretty', 'false']);
   expect(stdout).toBe('');
   expect(status).toBe(0);

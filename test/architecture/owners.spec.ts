@@ -18,7 +18,10 @@ interface Emission {
   readonly place: string;
 }
 
-/** Every fact that a core emits, read from its source. Throws where a type cannot be read: then this test is blind. */
+/**
+ * Every fact that a core emits, read from its source. Throws if a type cannot be read, because then this test would
+ * miss it.
+ */
 function emissionsOf(service: ServiceName, sources: readonly Source[]): readonly Emission[] {
   const emissions: Emission[] = [];
   const note = (source: Source, node: ts.Node, types: readonly string[] | undefined): void => {
@@ -51,18 +54,18 @@ test('a core emits only the facts that it owns', () => {
   expect(foreign).toEqual([]);
 });
 
-test('every fact that is owned is emitted by each of its owners', () => {
+test('every owned fact is emitted by each of its owners', () => {
   const owned = FACT_TYPES.flatMap((type) => FACTS[type].owners.map((service) => `${service} ${type}`));
   const emitted = new Set(EMISSIONS.map(({ service, type }) => `${service} ${type}`));
   const missing = owned.filter((one) => !emitted.has(one));
   expect(missing).toEqual([]);
 });
 
-test('only what a person may append has no owner', () => {
+test('only facts that people append have no owner', () => {
   expect(FACT_TYPES.filter((type) => FACTS[type].owners.length === 0)).toEqual(['ledger.upgraded', 'ledger.voided']);
 });
 
-test('two services share config.rejected, and tell its stages apart', () => {
+test('two services share config.rejected, and distinguish its stages', () => {
   expect(FACT_TYPES.filter((type) => FACTS[type].owners.length > 1)).toEqual(['config.rejected']);
   const stages = [...CORES].flatMap(([service, sources]) =>
     callsOf(sources, 'emit')
@@ -72,7 +75,7 @@ test('two services share config.rejected, and tell its stages apart', () => {
   expect([...new Set(stages)].sort()).toEqual(['merger schema', 'validator review']);
 });
 
-describe('one writer per view', () => {
+describe('every view has one writer', () => {
   const keys = [...CORES].flatMap(([service, sources]) =>
     callsOf(sources, 'viewKey').map(({ source, call, args }) => ({
       service,
@@ -99,7 +102,7 @@ describe('one writer per view', () => {
   });
 });
 
-test('a core reads every fact that its code names, and has a place in its fold for what it reads', () => {
+test('a core reads every fact that its code names, and has a fold for each', () => {
   for (const [service, sources] of CORES) {
     const mentioned = new Set<string>();
     for (const { tree } of sources) {

@@ -29,7 +29,7 @@ interface Lock {
 }
 
 const json = (file: string): unknown => JSON.parse(readFileSync(join(ROOT, file), 'utf8'));
-/** The product's packages, and those that only mutation testing needs. */
+/** The packages of the product, and those that only mutation testing needs. */
 const FOLDERS = ['.', 'tools/mutation'];
 const manifestOf = (folder: string) => json(join(folder, 'package.json')) as Manifest;
 const lockOf = (folder: string) => json(join(folder, 'package-lock.json')) as Lock;
@@ -45,7 +45,7 @@ test.each(FOLDERS)('every package of %s is pinned to one version', (folder) => {
   expect(wanted.filter(([, version]) => !EXACT.test(version))).toEqual([]);
 });
 
-test.each(FOLDERS)('the lock file of %s holds what its package.json asks for, and no addresses', (folder) => {
+test.each(FOLDERS)('the lock file of %s contains what its package.json requires, and no addresses', (folder) => {
   const { '': own, ...packages } = lockOf(folder).packages;
   expect({ ...own?.dependencies, ...own?.devDependencies, ...own?.optionalDependencies }).toEqual({
     ...manifestOf(folder).dependencies,
@@ -56,7 +56,7 @@ test.each(FOLDERS)('the lock file of %s holds what its package.json asks for, an
 });
 
 test.each(FOLDERS)(
-  'the lock file of %s is whole for `npm ci`, other platforms included: node tools/complete-lock.cjs',
+  'the lock file of %s is complete for `npm ci`, including other platforms: node tools/complete-lock.cjs',
   (folder) => {
     const { packages } = lockOf(folder);
     const optional = Object.values(packages).flatMap((one) => Object.keys(one.optionalDependencies ?? {}));
@@ -87,10 +87,11 @@ test('every installed package supports Node.js 22 and 24', () => {
   expect(Object.keys(packages).filter((path) => packages[path]?.engines !== undefined)).toEqual([]);
 });
 
-test('`npm ci --ignore-scripts` is enough: what has an install script works without it', () => {
+test('`npm ci --ignore-scripts` is enough, because packages with an install script work without it', () => {
   const { packages } = lockOf('.');
   const scripted = Object.keys(packages).filter((path) => packages[path]?.hasInstallScript === true);
-  // Each takes its program from a package of this platform; @swc/core and unrs-resolver compiled and found this spec.
+  // Each takes its program from a package of this platform. @swc/core and unrs-resolver compiled, and this test found
+  // that.
   expect(scripted.map((path) => path.replace('node_modules/', ''))).toEqual([
     '@bufbuild/buf',
     '@parcel/watcher',
@@ -109,7 +110,7 @@ test('`npm ci --ignore-scripts` is enough: what has an install script works with
       expect({ file, line }).toEqual({ file, line: expect.stringContaining('--ignore-scripts') });
 });
 
-test('what production needs is not optional, but for the compiled code of each platform', () => {
+test('production dependencies are not optional, except for compiled code per platform', () => {
   const { packages } = lockOf('.');
   const optional = Object.entries(packages).filter(([, one]) => one.optional === true && one.dev !== true);
   expect(optional.map(([path]) => path).filter((path) => !path.startsWith('node_modules/@koromix/koffi-'))).toEqual([
@@ -119,8 +120,8 @@ test('what production needs is not optional, but for the compiled code of each p
   expect(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')).not.toContain('--omit=optional');
 });
 
-test("no tracked file names a package registry or a path of somebody's machine", () => {
-  // Each pattern has a bracket somewhere, so that it does not find itself.
+test("no tracked file names a package registry or a path of a developer's machine", () => {
+  // Each pattern contains brackets, so that it does not match itself.
   const hosts = [
     'registry[.]npmjs[.]org',
     'npmjs[.]com',
@@ -133,10 +134,10 @@ test("no tracked file names a package registry or a path of somebody's machine",
   const { status, stdout, stderr } = run('git', ['grep', '-nIE', words.join('|')]);
   expect(stderr).toBe('');
   expect(stdout.split('\n').filter((line) => line !== '')).toEqual([]);
-  expect(status).toBe(1); // git's word for "found none"
+  expect(status).toBe(1); // git's exit code for "nothing found"
 });
 
-/** The registry that this machine was given, if npm told it. */
+/** The registry that npm is configured to use, if any. */
 function registryInUse(): readonly string[] {
   const url = process.env['npm_config_registry'];
   return url === undefined || !URL.canParse(url) ? [] : [new URL(url).host];

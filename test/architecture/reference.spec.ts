@@ -12,7 +12,7 @@ test.each([
   expect([stdout, stderr]).toEqual([readFileSync(join(ROOT, 'docs/reference', page), 'utf8'), '']);
 });
 
-test('settings name services that exist, and have defaults that can be read', () => {
+test('settings name existing services, and have valid defaults', () => {
   const known: readonly string[] = [...SERVICES, ...EDGE_SERVICES];
   for (const setting of Object.values(SERVICE_SETTINGS)) {
     for (const name of 'services' in setting ? setting.services : []) expect(known).toContain(name);

@@ -65,7 +65,7 @@ test('deploy/admission is up to date: npm run schemas', () => {
   );
 });
 
-test('every schema compiles, under a name of its own', () => {
+test('every schema compiles, with a unique name', () => {
   const ajv = new Ajv({
     strict: true,
     strictRequired: false,

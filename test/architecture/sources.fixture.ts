@@ -23,7 +23,7 @@ export function sourcesBelow(folder: string): readonly Source[] {
   }));
 }
 
-/** Where a node stands, for people. */
+/** The position of a node, as text. */
 export function placeOf({ path, tree }: Source, node: ts.Node): string {
   return `${path}:${tree.getLineAndCharacterOfPosition(node.getStart()).line + 1}`;
 }
@@ -34,7 +34,7 @@ export interface Call {
   readonly args: readonly ts.Expression[];
 }
 
-/** Every call of a function or method of this name. */
+/** Every call of a function or method with this name. */
 export function callsOf(sources: readonly Source[], name: string): readonly Call[] {
   const calls: Call[] = [];
   for (const source of sources) {
@@ -53,7 +53,7 @@ function calleeName(callee: ts.Expression): string {
   return ts.isPropertyAccessExpression(callee) ? callee.name.text : '';
 }
 
-/** The texts that an expression can come to, where it says so itself; undefined where it does not. */
+/** The texts that an expression can evaluate to, if they are literals in it. Otherwise undefined. */
 export function textsOf(expression: ts.Expression | undefined): readonly string[] | undefined {
   if (expression === undefined) return undefined;
   if (ts.isStringLiteralLike(expression)) return [expression.text];

@@ -15,7 +15,7 @@ function loadedBy(argv: readonly string[], exitCode = 0): readonly string[] {
   return [...new Set(parts)].filter((part) => part !== undefined).sort();
 }
 
-test('help and mistyped commands wait for no library but the parser of the command line and its options', () => {
+test('help and mistyped commands load no library except the parser of the command line and its options', () => {
   expect(loadedBy(['--help'])).toEqual(['commander', 'libs/process', 'picocolors']);
   expect(loadedBy(['apply', '--help'])).toEqual(['commander', 'libs/process', 'picocolors']);
 });
@@ -39,11 +39,11 @@ const CLIENT = [
   'tweetnacl',
 ];
 
-test('a command that asks a fleet loads no logger, no validators, and nothing that only services need', () => {
+test('a command that connects to a fleet loads no logger, no validators, and nothing that only services need', () => {
   expect(loadedBy(['status', '--server', 'nats://127.0.0.1:1'], 6)).toEqual(CLIENT);
 });
 
 test('an applier loads no validators, and nothing that only services need', () => {
-  // It ends because it is given no name: after it was loaded, and before it logs.
+  // It ends because it has no node name: after loading, and before it logs.
   expect(loadedBy(['applier'], 2)).toEqual([...CLIENT, 'canonicalize'].sort());
 });

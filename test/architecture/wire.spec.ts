@@ -31,13 +31,13 @@ import { ROOT, runTool } from './tools.fixture.js';
 const BUF = '@bufbuild/buf/bin/buf';
 
 describe('proto', () => {
-  test('buf has nothing to say against it', () => {
+  test('buf reports nothing', () => {
     const { status, stdout, stderr } = runTool(BUF, ['lint']);
     expect(`${stdout}${stderr}`).toBe('');
     expect(status).toBe(0);
   });
 
-  test('the generated code is that of proto/: npm run generate', () => {
+  test('the generated code matches proto/: npm run generate', () => {
     const out = mkdtempSync(join(tmpdir(), 'sluice-generated-'));
     const template = parse(readFileSync(join(ROOT, 'buf.gen.yaml'), 'utf8')) as { plugins: { out: string }[] };
     const generated = join(ROOT, template.plugins[0]?.out ?? '');
@@ -64,7 +64,7 @@ describe('proto', () => {
 describe('subjects', () => {
   const TOKENS = { change: 'c7', hash: 'f'.repeat(64), node: 'w-1.dc1', pool: 'edge', sequence: 42 };
 
-  test.each(FACT_TYPES)('%s has a schema, and its subject says what it is', (type) => {
+  test.each(FACT_TYPES)('%s has a schema, and its subject matches its type', (type) => {
     expect(FACTS[type].schema.fields.map((field) => field.jsonName)).toEqual(
       expect.arrayContaining(['v', 'at', ...subjectKeys(type)]),
     );
@@ -74,7 +74,7 @@ describe('subjects', () => {
     expect(LEDGER_SUBJECTS.filter((filter) => matches(filter, subject))).toEqual([factFilter(type)]);
   });
 
-  test('no two filters of the streams can catch the same message', () => {
+  test('no two filters of the streams match the same message', () => {
     const filters = [...LEDGER_SUBJECTS, ...REPORT_FILTERS.all, 'config.desired.>'];
     const overlapping = filters.flatMap((a, i) =>
       filters
@@ -99,7 +99,7 @@ describe('subjects', () => {
 describe('JSON of facts', () => {
   const types = fc.constantFrom(...FACT_TYPES.filter((type) => !type.startsWith('ledger.')));
 
-  test('plain JSON of a fact is the proto3 JSON of its message', () => {
+  test('the plain JSON of a fact is the proto3 JSON of its message', () => {
     fc.assert(
       fc.property(
         types.chain((type) => fc.record({ type: fc.constant(type), body: jsonOf(FACTS[type].schema, true) })),
@@ -112,7 +112,7 @@ describe('JSON of facts', () => {
     );
   });
 
-  test('a fact that is written is read as it was', () => {
+  test('a fact is read as it was written', () => {
     fc.assert(
       fc.property(
         types.chain((type) => fc.record({ type: fc.constant(type), body: jsonOf(FACTS[type].schema, true) })),
@@ -130,7 +130,7 @@ describe('JSON of facts', () => {
 
   const TOKENS = { change: 'c7', hash: 'f'.repeat(64), node: 'w-1.dc1', pool: 'edge' };
 
-  /** Words from the closed vocabularies where the codec asks for them. */
+  /** Words from the closed vocabularies where the codec requires them. */
   function vocabularyOf(type: FactType): object {
     if (type === 'node.reported') return { report: 'applied', verdict: 'applied' };
     if (type === 'node.lease.granted')
@@ -139,13 +139,22 @@ describe('JSON of facts', () => {
       return {
         kind: 'forward',
         because: 'applied',
-        report: { incarnation: 1, nonce: 2, seq: 3, hash: '', verdict: '', bootId: 'b', reportSequence: 4 },
+        report: {
+          incarnation: 1,
+          nonce: 2,
+          seq: 3,
+          hash: '',
+          verdict: '',
+          bootId: 'b',
+          reportSequence: 4,
+          notUndone: [],
+        },
       };
     if (type === 'node.drain.stopped') return { outcome: 'deferred' };
     return type === 'node.lease.released' ? { because: 'applied' } : {};
   }
 
-  /** Without what the schema does not know: TOKENS that are not this type's. Unset optionals stay away. */
+  /** Without fields that the schema does not know: TOKENS of other types. Unset optional fields stay unset. */
   function only(schema: DescMessage, fact: object): object {
     const known = new Set(schema.fields.map((field) => field.jsonName));
     return Object.fromEntries(Object.entries(fact).filter(([name]) => known.has(name)));
@@ -165,7 +174,7 @@ describe('JSON of facts', () => {
     });
   }
 
-  /** `optional`, or a message: what may be absent. */
+  /** `optional`, or a message: may be absent. */
   const isOptional = (field: DescField): boolean =>
     field.fieldKind === 'message' || field.proto.proto3Optional === true;
 
@@ -189,7 +198,7 @@ describe('JSON of facts', () => {
     }
   }
 
-  /** By the numbers of proto's own descriptor; any other type would not be plain JSON. */
+  /** By the type numbers of the proto descriptor. Any other type would not be plain JSON. */
   function scalar(type: number): fc.Arbitrary<unknown> {
     const plain: Readonly<Record<number, fc.Arbitrary<unknown>>> = {
       // double

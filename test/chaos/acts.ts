@@ -3,7 +3,7 @@ import { ROLES, type Shape } from './shape.js';
 
 export type Scope = 'all' | (typeof ROLES)[number];
 
-/** A change as people publish it: two files of one version, which stand on a node together or not at all. */
+/** A change as people publish it: two files of the same version. A node has both of them or neither. */
 export interface Publication {
   readonly do: 'publish';
   readonly via: 'cli' | 'nats';
@@ -11,12 +11,12 @@ export interface Publication {
   readonly version: number;
   /** The files are deleted instead. */
   readonly gone: boolean;
-  /** Nodes whose probe does not stand this version. */
-  readonly sick: readonly string[];
+  /** Nodes whose probe fails with this version. */
+  readonly failingNodes: readonly string[];
   readonly maxFailures: number;
 }
 
-/** What people do to the newest change that is open. */
+/** What people do to the newest open change. */
 export interface Steering {
   readonly do: 'pause' | 'resume' | 'abort';
 }
@@ -31,15 +31,16 @@ export function planPublication(
   scope: Scope = chance.pick(SCOPES),
 ): Publication {
   const kind = chance.next();
-  const sick = kind < 0.55 ? [] : kind < 0.8 ? someOf(chance, shape.nodes) : inRole(shape.nodes, chance.pick(ROLES));
+  const failingNodes =
+    kind < 0.55 ? [] : kind < 0.8 ? someOf(chance, shape.nodes) : inRole(shape.nodes, chance.pick(ROLES));
   return {
     do: 'publish',
     via: chance.pick(['cli', 'nats'] as const),
     scope,
     version,
-    gone: chance.happens(0.1),
-    sick,
-    maxFailures: chance.happens(0.5) ? chance.whole(1, 4) : 0,
+    gone: chance.flip(0.1),
+    failingNodes,
+    maxFailures: chance.flip(0.5) ? chance.integer(1, 4) : 0,
   };
 }
 

@@ -3,11 +3,11 @@ import { scheduleOf } from './schedule.js';
 import { SHORT } from './shape.js';
 
 /**
- * One that freezes and kills the server, and kills appliers, and the drainer in the middle of a change that needs it.
+ * A seed that freezes and kills the server, and kills appliers, and kills the drainer during a change that needs it.
  */
 const SEED = 8;
 
-test('a round of faults and people on real processes ends with every file whole, every change ended, and no pool over its budget', async () => {
+test('after a round of faults and people on real processes, every file is complete, every change has ended, and no pool exceeds its budget', async () => {
   const [round] = scheduleOf(SEED, 1, SHORT);
   const chaos = await Chaos.start(SHORT);
   let outcome: Outcome | undefined;
@@ -23,7 +23,7 @@ test('a round of faults and people on real processes ends with every file whole,
     expect(outcome.evidence?.works.length).toBeGreaterThan(40);
     const did = (what: string): number => outcome?.evidence?.drainer.filter((deed) => deed.did === what).length ?? 0;
     expect(did('drained')).toBeGreaterThan(0);
-    // A node that could not restart its unit would refuse the change, and nothing would be drained.
+    // A node that could not restart its unit would refuse the change, and no node would be drained.
     expect(outcome.evidence?.facts.filter((fact) => fact.type === 'config.rejected')).toEqual([]);
     expect(
       outcome.evidence?.nodes.filter(({ restarts, runs }) => restarts && runs !== undefined).length,
@@ -31,4 +31,4 @@ test('a round of faults and people on real processes ends with every file whole,
   } finally {
     await chaos.close(outcome === undefined || outcome.wrong.length > 0);
   }
-}, 300_000);
+});

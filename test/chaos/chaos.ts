@@ -11,35 +11,35 @@ import { FAULTS, startAgain } from './faults/index.js';
 import { FrontedServer } from './fronted-server.js';
 import { judge } from './oracles/index.js';
 import { People } from './people.js';
-import { restless } from './quiet.js';
+import { workInProgress } from './quiet.js';
 import type { Round, TimedEvent } from './schedule.js';
 import { DRAINED, DRAINER, LEASE_SECONDS, type Shape } from './shape.js';
 import type { Stage } from './stage.js';
 
-/** What one round came to. */
+/** The result of a round. */
 export interface Outcome {
   readonly wrong: readonly string[];
-  /** What was done and found, and how often. */
+  /** What was done and found, and how many times. */
   readonly notes: ReadonlyMap<string, number>;
   readonly evidence: Evidence | undefined;
   readonly quietMs: number;
 }
 
 /**
- * Far longer than it ever takes, as machines are slow at times: way backs, leases and the silence of nodes are waited
- * for.
+ * Far longer than needed, because machines are slow at times. It covers rollbacks, leases and the time until a node
+ * counts as silent.
  */
 const QUIET_MS = 180_000;
-/** Below the root, wherever this runs: the one is no TypeScript, the other has to be built. */
+/** Below the root in both the sources and the build: the first is not TypeScript, and the second must be built. */
 const SYSTEMCTL = join(ROOT, 'test/chaos/host/systemctl.sh');
 const DRAINER_PROGRAM = join(ROOT, 'dist/test/chaos/host/drainer.js');
-/** Every change of such a node's files needs it free, and its unit restarted. */
+/** Every change of files on such a node needs a drain and a restart of its unit. */
 const DRAINS = manifest('DisruptionPolicy', 'drains', {
   nodeSelector: selecting(DRAINED),
   default: [{ kind: 'drain' }, { kind: 'restart', unit: 'app.service' }],
 });
 
-/** A fleet of real processes, and what is done to it in rounds. */
+/** A fleet of real processes. Each round applies faults and changes to it. */
 export class Chaos {
   readonly stage: Stage;
   private readonly people: People;
@@ -61,7 +61,7 @@ export class Chaos {
       note: (what) => void this.notes.set(what, (this.notes.get(what) ?? 0) + 1),
     };
     this.people = new People(this.stage, nats);
-    fleet.gate.isSick = this.people.isSick;
+    fleet.gate.isUnhealthy = this.people.isUnhealthy;
     fleet.gate.slownessMs = slownessMs;
   }
 
@@ -85,18 +85,19 @@ export class Chaos {
   }
 
   /**
-   * Faults and people for the round's time; then all is mended, and when nothing goes on any more the world is judged.
+   * Runs faults and people for the time of the round. Then repairs everything, waits until nothing is in progress, and
+   * runs the oracles.
    */
-  async round({ blows, acts }: Round): Promise<Outcome> {
+  async round({ faults, acts }: Round): Promise<Outcome> {
     const { stage, people } = this;
     this.notes = new Map();
     this.over = new AbortController();
-    setMaxListeners(0, this.over.signal); // everything that is to happen waits on it
-    this.fleet.gate.asked.length = 0;
+    setMaxListeners(0, this.over.signal); // everything that happens later waits for it
+    this.fleet.gate.requests.length = 0;
     const timer = setTimeout(() => this.over.abort(), stage.shape.roundMs);
     const work = [
-      ...blows.map((blow) =>
-        this.at(blow, async (what) => FAULTS.find(({ name }) => name === what.fault)?.strike(stage, what)),
+      ...faults.map((fault) =>
+        this.at(fault, async (what) => FAULTS.find(({ name }) => name === what.fault)?.run(stage, what)),
       ),
       ...acts.map((act) => this.at(act, (what) => people.act(what))),
     ];
@@ -105,11 +106,11 @@ export class Chaos {
     );
     clearTimeout(timer);
     this.over.abort();
-    await this.mendAll();
+    await this.restoreAll();
     return this.settle(failures);
   }
 
-  /** Ends every process. The data stay if something was wrong. */
+  /** Ends every process. The data is kept if something was wrong. */
   async close(keepsData: boolean): Promise<void> {
     this.fleet.keepsData ||= keepsData;
     await this.fleet.close();
@@ -120,9 +121,9 @@ export class Chaos {
     await act(what);
   }
 
-  private async mendAll(): Promise<void> {
+  private async restoreAll(): Promise<void> {
     const { fleet, shape } = this.stage;
-    await fleet.server.mend();
+    await fleet.server.restore();
     for (const name of [...shape.services, ...shape.groups, DRAINER]) {
       if (fleet.processes.isRunning(name)) fleet.processes.thaw(name);
       else startAgain(this.stage, name);
@@ -148,8 +149,8 @@ export class Chaos {
   private async untilQuiet(giveUpMs: number): Promise<string> {
     for (;;) {
       const restlessness = await this.people
-        .letGo()
-        .then(() => restless(this.fleet))
+        .resumeAll()
+        .then(() => workInProgress(this.fleet))
         .catch((error: unknown) => `the driver: ${(error as Error).message}`);
       if (restlessness === '' || performance.now() > giveUpMs) return restlessness;
       await sleep(250);
@@ -158,8 +159,8 @@ export class Chaos {
 }
 
 /**
- * A change takes a node a third of a second on average, so that much happens in the middle of it; how long, node and
- * files say.
+ * A change takes a third of a second per node on average, so that much happens in the middle of it. The node and its
+ * files determine how long.
  */
 function slownessMs(node: string, files: Files): number {
   const text = node + Object.values(files).join('');

@@ -4,11 +4,11 @@ import { changeId, decodeFact, LEDGER, type Fact, type FragmentRef, type StatusV
 import type { WatchedPool, Work } from '../e2e/budget-witness.js';
 import type { Fleet, RunningServer } from '../e2e/fleet.js';
 import type { Files } from '../e2e/node-folders.js';
-import { DrainLog, type DrainDeed } from './host/drain-log.js';
+import { DrainLog, type DrainAction } from './host/drain-log.js';
 import { journalOf, type Journal } from './journals.js';
 import { DRAINED } from './shape.js';
 
-/** What was published, as it stands in CHANGES. */
+/** What was published, as stored in CHANGES. */
 export interface PublishedChange {
   readonly change: string;
   readonly body: { readonly apply?: readonly FileWrite[]; readonly delete?: readonly FragmentRef[] };
@@ -19,40 +19,44 @@ export interface FileWrite {
   readonly spec: Readonly<Record<string, unknown>>;
 }
 
-/** One node as it is found. */
+/** What was found on one node. */
 export interface NodeEvidence {
   readonly node: string;
   readonly files: Files;
   readonly journal: Journal | undefined;
   readonly status: StatusView | undefined;
-  /** The files of the config that its journal says is in force; undefined when the bucket has none of that hash. */
+  /**
+   * The files of the config that its journal names as in force. Undefined if the bucket has no config with that hash.
+   */
   readonly inForce: Files | undefined;
-  /** Whether a change of its files has to restart its unit. */
+  /** Whether a change of its files must restart its unit. */
   readonly restarts: boolean;
-  /** What its unit was started with last; undefined where it never was. */
+  /** The content with which its unit was last started. Undefined if it was never started. */
   readonly runs: string | undefined;
 }
 
 /**
- * What oracles judge by: the ledger, what was published, the nodes' disks, what the witness saw, and the processes'
- * memory.
+ * The input of the oracles: the ledger, what was published, the disks of the nodes, the observations of the witness,
+ * and the memory of the processes.
  */
 export interface Evidence {
   readonly facts: readonly Fact[];
   readonly published: readonly PublishedChange[];
-  /** Ids of the changes whose publication was acknowledged to their sender, and what was sent. */
+  /** What was sent, by the id of the change, for all changes whose sender got an acknowledgement. */
   readonly acknowledged: ReadonlyMap<string, PublishedChange['body']>;
   readonly nodes: readonly NodeEvidence[];
   readonly works: readonly Work[];
   readonly pools: readonly WatchedPool[];
-  /** All that the drainer did, by its own log, and the nodes that it still holds, with their leases. */
-  readonly drainer: readonly DrainDeed[];
+  /**
+   * Everything that the drainer did, according to its own log, and the nodes that it still holds, with their leases.
+   */
+  readonly drainer: readonly DrainAction[];
   readonly held: ReadonlyMap<string, string>;
   /** MiB by process, at the end of each round. */
   readonly memory: readonly ReadonlyMap<string, number>[];
 }
 
-/** Looks at the world; to be called while nothing changes. */
+/** Collects the evidence. Call it while nothing changes. */
 export async function gatherEvidence(
   fleet: Fleet<RunningServer>,
   acknowledged: Evidence['acknowledged'],
@@ -76,12 +80,12 @@ export async function gatherEvidence(
     works: fleet.witness.works,
     pools: fleet.pools,
     memory,
-    drainer: log.deeds(),
+    drainer: log.actions(),
     held: log.held(),
   };
 }
 
-/** Again and again until the journal did not change while the files were read. */
+/** Repeats until the journal did not change while the files were read. */
 async function lookAt(
   fleet: Fleet<RunningServer>,
   node: string,
@@ -103,7 +107,7 @@ async function lookAt(
   }
 }
 
-/** What the unit of a node was started with last. */
+/** The content with which the unit of a node was last started. */
 function runsOn(fleet: Fleet<RunningServer>, node: string): string | undefined {
   const path = join(fleet.folders.root(node), '..', 'runs');
   return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
@@ -116,7 +120,7 @@ function filesOf(fragments: readonly { readonly kind: string; readonly spec: obj
   return Object.fromEntries(specs.map(({ path, content }) => [path, content]));
 }
 
-/** MiB that each process keeps in memory; one that just ended is left out. */
+/** The resident memory of each process in MiB. A process that has just ended is left out. */
 export function memoryOf(pids: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
   const found = new Map<string, number>();
   for (const [name, pid] of pids) {

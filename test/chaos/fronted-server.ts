@@ -1,7 +1,7 @@
 import { TcpProxy, startNatsServer, type NatsServer } from '#libs/testing';
 import type { RunningServer } from '../e2e/fleet.js';
 
-/** A nats-server that everybody but the driver reaches through a way that can be cut. */
+/** A nats-server behind a proxy that can be cut. Only the test driver connects to it directly. */
 export class FrontedServer implements RunningServer {
   private isDown = false;
   private isFrozen = false;
@@ -28,7 +28,7 @@ export class FrontedServer implements RunningServer {
     this.server.kill();
   }
 
-  /** It answers nothing, and its connections stay. */
+  /** The server stops answering, and its connections stay open. */
   freeze(): void {
     this.isFrozen = true;
     process.kill(this.server.pid, 'SIGSTOP');
@@ -38,13 +38,13 @@ export class FrontedServer implements RunningServer {
     return this.way.cut();
   }
 
-  /** All is well again. */
-  async mend(): Promise<void> {
+  /** Undoes every fault. */
+  async restore(): Promise<void> {
     if (this.isFrozen && !this.isDown) process.kill(this.server.pid, 'SIGCONT');
     this.isFrozen = false;
     if (this.isDown) await this.server.restart();
     this.isDown = false;
-    await this.way.mend();
+    await this.way.restore();
   }
 
   async stop(): Promise<void> {

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import type { Fleet, RunningServer } from '../e2e/fleet.js';
 
-/** What the driver reads of an applier's journal. */
+/** The fields of an applier's journal that the driver reads. */
 export interface Journal {
   readonly incarnation: number;
   readonly seq: number;
@@ -11,12 +11,14 @@ export interface Journal {
   readonly work?: { readonly lease: string; readonly phase: string };
 }
 
-/** States of a journal in which an applier may die. `confirming` is missing: it needs a machine that was restarted. */
+/**
+ * The states of a journal in which an applier may die. `confirming` is missing, because it needs a restarted machine.
+ */
 export const STATES = ['idle', 'forward', 'rolling-back', 'just-dealt'] as const;
-/** So soon after its lease was dealt with its report can hardly have been taken. */
+/** So soon after a lease ended, its report is probably not stored yet. */
 const JUST_MS = 40;
 
-/** The journal as it stands; undefined where there is none yet. */
+/** The current journal. Undefined if there is none yet. */
 export function journalOf(fleet: Fleet<RunningServer>, node: string): Journal | undefined {
   try {
     return (JSON.parse(readFileSync(fleet.folders.journal(node), 'utf8')) as { readonly journal: Journal }).journal;
@@ -25,7 +27,7 @@ export function journalOf(fleet: Fleet<RunningServer>, node: string): Journal | 
   }
 }
 
-/** In which state of its journal a node is, or was at a time if nobody wrote it since. */
+/** The state of a node's journal now, or at a given time if it was not written since. */
 export function stateOf(fleet: Fleet<RunningServer>, node: string, atMs = Date.now()): string {
   const journal = journalOf(fleet, node);
   if (journal === undefined) return 'new';

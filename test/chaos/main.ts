@@ -3,7 +3,7 @@ import { Chaos, type Outcome } from './chaos.js';
 import { scheduleOf } from './schedule.js';
 import { LONG, SHORT } from './shape.js';
 
-/** From the fifth on the processes' memory is judged, too. */
+/** The memory of the processes is checked from the fifth round on. */
 const ROUNDS = 6;
 
 const HELP = `npm run chaos -- [options]
@@ -15,7 +15,10 @@ const HELP = `npm run chaos -- [options]
 Exit code: 0 every round was good, 1 one was not, 2 usage.
 `;
 
-/** `npm run chaos -- --rounds N --seed S [--short]`: one line per round; what failed says how to run it again. */
+/**
+ * `npm run chaos -- --rounds N --seed S [--short]`: prints one line per round. If a round fails, it prints how to
+ * repeat it.
+ */
 async function main(args: readonly string[]): Promise<number> {
   const { seed, rounds, flags } = roundsOrExit(HELP, args, { rounds: ROUNDS }, ['short']);
   const isShort = flags.has('short');
@@ -50,7 +53,7 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 function line(round: number, seed: number, { wrong, notes, evidence, quietMs }: Outcome): string {
-  const told = [...notes]
+  const noteText = [...notes]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([what, count]) => `${what} ${count}`)
     .join(', ');
@@ -64,7 +67,7 @@ function line(round: number, seed: number, { wrong, notes, evidence, quietMs }: 
   return [
     `round ${round} seed ${seed} ${wrong.length === 0 ? 'good' : 'WRONG'}`,
     `quiet after ${(quietMs / 1_000).toFixed(1)} s`,
-    told,
+    noteText,
     ...(evidence === undefined
       ? []
       : [

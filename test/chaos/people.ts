@@ -10,24 +10,24 @@ import type { Stage } from './stage.js';
 
 const NAMES = (scope: Scope): readonly [string, string] => [scope, `${scope}-twin`];
 
-/** Publishes and steers as people do, with `sluice` and `nats`, and keeps what was acknowledged. */
+/** Publishes and steers like people, with `sluice` and `nats`, and remembers what was acknowledged. */
 export class People {
   readonly acknowledged = new Map<string, PublishedChange['body']>();
-  /** Which nodes do not stand a version. */
-  private readonly sick = new Map<number, ReadonlySet<string>>();
+  /** The nodes on which a version fails. */
+  private readonly failing = new Map<number, ReadonlySet<string>>();
 
   constructor(
     private readonly stage: Stage,
     private readonly nats: NatsCli,
   ) {}
 
-  /** Whether the node's probe is to fail with these files. */
-  readonly isSick = (node: string, files: Files): boolean =>
-    versionsIn(files).some((version) => this.sick.get(version)?.has(node) === true);
+  /** Whether the probe of the node fails with these files. */
+  readonly isUnhealthy = (node: string, files: Files): boolean =>
+    versionsIn(files).some((version) => this.failing.get(version)?.has(node) === true);
 
   async act(act: Act): Promise<void> {
     if (act.do !== 'publish') return this.steer(act.do);
-    this.sick.set(act.version, new Set(act.sick));
+    this.failing.set(act.version, new Set(act.failingNodes));
     const body = bodyOf(act);
     const change =
       act.via === 'cli' && !act.gone ? await this.byCli(act, body.apply ?? []) : await this.byNats(act, body);
@@ -36,8 +36,8 @@ export class People {
     this.stage.note('published');
   }
 
-  /** Lets everything go on that was paused. */
-  async letGo(): Promise<void> {
+  /** Resumes everything that was paused. */
+  async resumeAll(): Promise<void> {
     const rollouts = [...(await this.stage.fleet.client.list('rollouts')).values()];
     const paused = rollouts.filter((view) => view.paused && view.phase === 'rolling');
     for (const { change } of paused)
@@ -58,7 +58,7 @@ export class People {
       message: `v${act.version}`,
       ...(act.maxFailures > 0 ? { strategy: { maxFailures: act.maxFailures } } : {}),
     });
-    const { code, stdout, stderr } = await this.nats.run('pub', '--jetstream', 'config.desired.chaos', text);
+    const { code, stdout, stderr } = await this.nats.run('pub', '--jetstream', 'config.desired.cli', text);
     const sequence = /Sequence: (\d+)/.exec(stderr + stdout)?.[1];
     return code === 0 && sequence !== undefined ? `c${sequence}` : undefined;
   }

@@ -5,8 +5,11 @@ import { journalOf, type Journal } from './journals.js';
 
 const ENDS: ReadonlySet<string> = new Set(['committed', 'rejected', 'ended']);
 
-/** What still goes on, in words; empty when nothing does and nothing will, except for nodes that are deferred. */
-export async function restless(fleet: Fleet<RunningServer>): Promise<string> {
+/**
+ * What is still in progress, as text. Empty if nothing is in progress and nothing will start, apart from deferred
+ * nodes.
+ */
+export async function workInProgress(fleet: Fleet<RunningServer>): Promise<string> {
   const { client } = fleet;
   const [published, changes, leases, statuses, nodes] = await Promise.all([
     fleet.events('config.desired.>'),
@@ -29,13 +32,13 @@ export async function restless(fleet: Fleet<RunningServer>): Promise<string> {
   return (
     fleet.nodes
       .map((node) =>
-        restlessNode(journalOf(fleet, node), statuses.get(node), nodes.get(node)).replace(/^(?=.)/, `${node} `),
+        nodeInProgress(journalOf(fleet, node), statuses.get(node), nodes.get(node)).replace(/^(?=.)/, `${node} `),
       )
       .find((text) => text !== '') ?? ''
   );
 }
 
-function restlessNode(
+function nodeInProgress(
   journal: Journal | undefined,
   status: StatusView | undefined,
   view: NodeView | undefined,

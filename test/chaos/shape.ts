@@ -1,12 +1,12 @@
 import { SERVICES } from '#libs/contracts';
 
-/** What a schedule is drawn for. */
+/** The fleet and the times for which a schedule is drawn. */
 export interface Shape {
   readonly nodes: readonly string[];
-  /** Processes by their names: both copies of each service, and the groups of appliers. */
+  /** Processes by name: both copies of each service, and the groups of appliers. */
   readonly services: readonly string[];
   readonly groups: readonly string[];
-  /** How long there are faults in a round. */
+  /** How long faults act in a round. */
   readonly roundMs: number;
   readonly faults: number;
   readonly publications: number;
@@ -15,16 +15,16 @@ export interface Shape {
   readonly freezeMs: number;
 }
 
-/** The pool whose changes need a drain and a restart, and the process that drains. */
+/** The pool whose changes need a drain and a restart, and the process that drains it. */
 export const DRAINED = 'core';
 export const DRAINER = 'drainer';
 export const ROLES = ['edge', 'core', 'rest'] as const;
-/** A lease of a node takes at most so long; frozen appliers are away for longer. */
+/** The longest time of a lease. Frozen appliers are away for longer. */
 export const LEASE_SECONDS = 10;
 
 const copies = SERVICES.flatMap((name) => [name, `${name}-2`]);
 const groupsOf = (count: number): readonly string[] => Array.from({ length: count }, (_, i) => `appliers-${i + 1}`);
-/** As the fleet names them. */
+/** The names that the fleet gives to its nodes. */
 const nodesOf = (sizes: readonly number[]): readonly string[] =>
   ROLES.flatMap((role, i) =>
     Array.from(
@@ -33,7 +33,7 @@ const nodesOf = (sizes: readonly number[]): readonly string[] =>
     ),
   );
 
-/** 40 nodes: five to a process. */
+/** 40 nodes, five per process. */
 export const LONG: Shape = {
   nodes: nodesOf([10, 6, 24]),
   services: copies,

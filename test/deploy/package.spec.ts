@@ -23,10 +23,10 @@ const exec = promisify(execFile);
 const { version: VERSION } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
   readonly version: string;
 };
-/** The program and the words of a unit's command, without what systemd fills in. */
+/** The program and the arguments in a unit's ExecStart, without what systemd fills in. */
 const programOf = (unit: string): string => /^ExecStart=(\S+)/m.exec(unit)?.[1] ?? '';
 
-describe('the applier as a thing that one installs', () => {
+describe('the applier package', () => {
   const nats = natsFixture();
   let folder = '';
   beforeAll(async () => {
@@ -43,7 +43,7 @@ describe('the applier as a thing that one installs', () => {
     mkdirSync(join(alone, 'root'), { recursive: true });
     cpSync(join(folder, 'applier.cjs'), join(alone, 'applier.cjs'));
     const args = [
-      // The bundle is one file, which needs nothing next to it.
+      // The bundle is a single file that needs no other files.
       ...(program === 'sluice' ? [join(ROOT, 'bin/sluice'), 'applier'] : [program]),
       '--node',
       node,
@@ -80,18 +80,18 @@ describe('the applier as a thing that one installs', () => {
     }
   });
 
-  test('starts as sluice applier does: the same options, the same settings, the same refusals', async () => {
+  test('starts like sluice applier: the same options, settings and refusals', async () => {
     const doors = { cli: [join(ROOT, 'bin/sluice'), 'applier'], bundle: [join(folder, 'applier.cjs')] };
     const run = (door: keyof typeof doors, argv: readonly string[], env: Readonly<Record<string, string>>) =>
       exec(process.execPath, [...doors[door], ...argv], { env: { PATH: process.env['PATH'], ...env } }).then(
-        ({ stdout, stderr }) => ({ code: 0, said: stdout + stderr }),
-        ({ code, stderr }: { readonly code: number; readonly stderr: string }) => ({ code, said: stderr }),
+        ({ stdout, stderr }) => ({ code: 0, output: stdout + stderr }),
+        ({ code, stderr }: { readonly code: number; readonly stderr: string }) => ({ code, output: stderr }),
       );
     const both = async (argv: readonly string[], env: Readonly<Record<string, string>> = {}) =>
-      (await Promise.all([run('cli', argv, env), run('bundle', argv, env)])).map(({ code, said }) => ({
+      (await Promise.all([run('cli', argv, env), run('bundle', argv, env)])).map(({ code, output }) => ({
         code,
-        // The bundle is a program of its own: its name, its --version and the hint at more help differ.
-        said: said
+        // The bundle is a separate program: its name, its --version and the hint at more help differ.
+        output: output
           .replace(/^(Usage: .*| +-[Vh], .*|\(run sluice(-applier| applier)? --help for usage\))\n/gm, '')
           .trim(),
       }));
@@ -108,12 +108,12 @@ describe('the applier as a thing that one installs', () => {
     ] as const) {
       const [cli, bundle] = await both(argv, env);
       expect(bundle).toEqual(cli);
-      expect(cli).toEqual({ code, said: expect.stringMatching(/\w/) as string });
+      expect(cli).toEqual({ code, output: expect.stringMatching(/\w/) as string });
     }
     const image = readFileSync(join(ROOT, 'deploy/applier/Dockerfile'), 'utf8');
     const [, program] = /^ENTRYPOINT \["node", "(.*)"\]$/m.exec(image) ?? [];
     expect(image).toContain(`COPY --from=build /app/build/applier.cjs ${program}\n`);
-  }, 60_000);
+  });
 
   testWith(['dpkg-deb'], 'the Debian package holds what its unit starts, and keeps its settings', async () => {
     await exec(process.execPath, [join(ROOT, 'tools/package.cjs'), '--out', folder], { cwd: ROOT });

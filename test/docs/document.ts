@@ -5,15 +5,15 @@ import { join } from 'node:path';
 import { findNatsServer } from '#libs/process';
 
 const ROOT = join(__dirname, '../..');
-/** `sluice up` is ready when it says how to end it. */
+/** `sluice up` is ready when it prints how to stop it. */
 const READY = 'Press Ctrl-C';
 
-/** One thing that a page tells its reader to run, and what it shows as the output. */
+/** One command of a page, and the output that the page shows. */
 export interface Step {
   readonly command: string;
   readonly isBackground: boolean;
   readonly shown: string;
-  /** Where the shown output stands in the page. */
+  /** The position of the shown output in the page. */
   readonly from: number;
   readonly to: number;
 }
@@ -33,7 +33,7 @@ export function stepsOf(page: string): readonly Step[] {
   });
 }
 
-/** A reader with a home folder of their own, who has `sluice` in PATH. */
+/** A reader with a separate home folder, who has `sluice` in PATH. */
 export class Reader {
   private readonly home = mkdtempSync(join(tmpdir(), 'sluice-docs-'));
   private readonly background: ChildProcess[] = [];
@@ -93,23 +93,23 @@ export class Reader {
 }
 
 /**
- * Whether the output is what a page shows: times and hashes may be others, a line `…` stands for any lines, and `…` at
- * the end of a line for the rest of it.
+ * Whether the output matches a page: times and hashes may differ, a line `…` matches any number of lines, and `…` at
+ * the end of a line matches the rest of it.
  */
 export function isAsShown(shown: string, output: string, nodesMayDiffer = false): boolean {
-  const [wanted, got] = [shown, output].map((text) => comparable(text, nodesMayDiffer)) as [string[], string[]];
-  return matches(wanted, got);
+  const [expectedLines, got] = [shown, output].map((text) => comparable(text, nodesMayDiffer)) as [string[], string[]];
+  return matches(expectedLines, got);
 }
 
-function matches(wanted: readonly string[], got: readonly string[]): boolean {
-  const [first, ...rest] = wanted;
+function matches(expectedLines: readonly string[], got: readonly string[]): boolean {
+  const [first, ...rest] = expectedLines;
   if (first === undefined) return got.length === 0;
   if (first === '…') return got.some((_, from) => matches(rest, got.slice(from))) || rest.length === 0;
   return got[0] !== undefined && isLine(first, got[0]) && matches(rest, got.slice(1));
 }
 
-const isLine = (wanted: string, got: string): boolean =>
-  wanted === got || (wanted.endsWith(' …') && got.startsWith(wanted.slice(0, -' …'.length)));
+const isLine = (expected: string, got: string): boolean =>
+  expected === got || (expected.endsWith(' …') && got.startsWith(expected.slice(0, -' …'.length)));
 
 function comparable(text: string, nodesMayDiffer: boolean): string[] {
   return text
@@ -122,13 +122,11 @@ function comparable(text: string, nodesMayDiffer: boolean): string[] {
     .filter((line) => line !== '');
 }
 
-/** How far a change has come is said as often as somebody looks: how it ends is what counts. */
+/** How often the progress of a change is printed depends on timing. Only its end is compared. */
 const PROGRESS = /^c\d+ +(accepted|rendered|validated|rolling|reverting|complete|succeeded)\b/;
 const LONGEST_LINE = 110;
 
-/**
- * The output as a page shows it: without the lines that no run repeats, and cut where a reader would have to scroll.
- */
+/** The output as a page shows it: without lines that differ in every run, and with long lines cut. */
 function asPageShows(output: string): string {
   const lines = output
     .trimEnd()
@@ -140,7 +138,7 @@ function asPageShows(output: string): string {
 const shortened = (line: string): string =>
   line.length <= LONGEST_LINE ? line : `${line.slice(0, line.lastIndexOf(' ', LONGEST_LINE - 2))} …`;
 
-/** With SLUICE_UPDATE_DOCS=1 a page shows what came of its commands now. */
+/** With SLUICE_UPDATE_DOCS=1, replaces the shown output with the current output. */
 export function update(path: string, steps: readonly (Step & { readonly output: string })[]): void {
   let page = readFileSync(path, 'utf8');
   for (const { from, to, output } of [...steps].reverse())

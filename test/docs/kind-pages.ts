@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { manifestSchemas } from '#libs/manifests';
 
-/** A part of a JSON Schema, as far as a page shows it. */
+/** The parts of a JSON Schema that a page shows. */
 interface Shape {
   readonly $ref?: string;
   readonly allOf?: readonly Shape[];
@@ -19,7 +19,7 @@ interface Shape {
   readonly definitions?: Readonly<Record<string, Shape>>;
 }
 
-/** The pages of docs/reference/kinds, by the name of their file: not formatted yet. */
+/** The pages of docs/reference/kinds, by file name, before formatting. */
 export function kindPages(root: string): Readonly<Record<string, string>> {
   const examples = examplesByKind(root);
   const schemas = Object.entries(manifestSchemas()) as readonly (readonly [string, Shape])[];
@@ -67,7 +67,7 @@ function page(kind: string, schema: Shape, examples: ReadonlyMap<string, Example
   );
 }
 
-/** A table of the fields at a place, and then one for each object inside it. */
+/** A table of the fields of an object, and then one for each nested object. */
 function sections(place: string, shape: Shape, definitions: Readonly<Record<string, Shape>>): readonly string[] {
   const { properties = {}, required = [] } = resolved(shape, definitions);
   const rows: string[] = [];
@@ -85,7 +85,9 @@ function sections(place: string, shape: Shape, definitions: Readonly<Record<stri
 }
 
 function resolved(shape: Shape, definitions: Readonly<Record<string, Shape>>): Shape {
-  const reference = shape.$ref ?? shape.allOf?.find(({ $ref }) => $ref !== undefined)?.$ref;
+  const reference = [shape, ...(shape.allOf ?? []), ...(shape.anyOf ?? [])].find(
+    ({ $ref }) => $ref !== undefined,
+  )?.$ref;
   return reference === undefined ? shape : (definitions[reference.replace('#/definitions/', '')] ?? {});
 }
 
@@ -95,11 +97,12 @@ function typeOf(field: Shape): string {
     return `list of ${of === 'text' ? 'texts' : of === 'object' ? 'objects' : of}`;
   }
   if (field.const !== undefined) return `\`${JSON.stringify(field.const)}\``;
-  // A text that may hold templates has two forms: the second is its own.
+  // A text that may contain templates has two variants. The second is the specific one.
   const variants = field.anyOf ?? [];
-  const own = variants.find(({ enum: words }) => words !== undefined);
+  const own = variants.find(({ enum: enumValues }) => enumValues !== undefined);
   const words = field.enum ?? own?.enum;
-  if (words !== undefined) return words.map((word) => `\`${word}\``).join(', ');
+  const isObject = variants.some(({ $ref }) => $ref !== undefined);
+  if (words !== undefined) return `${words.map((word) => `\`${word}\``).join(', ')}${isObject ? ' or object' : ''}`;
   if (variants.length > 0) return [...new Set(variants.map((one) => typeOf(one)))].join(' or ');
   if (field.type === 'integer') return `number from ${field.minimum ?? '…'} to ${field.maximum ?? '…'}`;
   if (field.type === 'boolean') return '`true` or `false`';

@@ -9,7 +9,7 @@ const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--excl
 })
   .split('\n')
   .filter((path) => path !== '' && existsSync(join(ROOT, path)) && !path.startsWith('.github/'));
-/** Folders whose names begin a path: what else has a slash is a kind of thing, a subject or a program. */
+/** Folders that start a path. Other words with a slash are kinds, subjects or programs. */
 const FOLDERS = readdirSync(ROOT).filter(
   (name) => statSync(join(ROOT, name)).isDirectory() && !['node_modules', 'build', 'dist'].includes(name),
 );
@@ -18,7 +18,7 @@ const PATH = new RegExp(`^(${FOLDERS.map((name) => name.replace('.', '\\.')).joi
 const pages = tracked.map((path) => [path, readFileSync(join(ROOT, path), 'utf8')] as const);
 const prose = (text: string): string => text.replace(/^ *```[\s\S]*?^ *```/gm, '');
 
-test.each(pages)('every link of %s leads somewhere', (path, text) => {
+test.each(pages)('every link of %s has a target', (path, text) => {
   const broken = [...prose(text).matchAll(/\]\(([^)\s]+)\)/g)]
     .map(([, target]) => target as string)
     .filter((target) => !/^(https?|mailto):/.test(target))
@@ -33,7 +33,7 @@ test.each(pages)('every path that %s names exists', (_path, text) => {
   expect(missing).toEqual([]);
 });
 
-/** `cli/help` is what the bench calls a figure. */
+/** `cli/help` is the name of a figure of the bench. */
 const isFigure = (word: string): boolean => /^cli\/\w+$/.test(word);
 
 function leadsSomewhere(path: string, target: string): boolean {
@@ -43,7 +43,7 @@ function leadsSomewhere(path: string, target: string): boolean {
   return anchor === undefined || !found.endsWith('.md') || anchors(found).has(anchor);
 }
 
-/** As GitHub makes them of headings. */
+/** The anchors that GitHub generates for headings. */
 function anchors(path: string): ReadonlySet<string> {
   const text = readFileSync(join(ROOT, path), 'utf8').replace(/^```[\s\S]*?^```/gm, '');
   return new Set(

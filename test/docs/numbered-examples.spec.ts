@@ -18,7 +18,7 @@ const documentsOf = (example: string): readonly { readonly kind: string }[] =>
     ),
   );
 
-test('the examples are numbered, have a README each, and show every kind', () => {
+test('the examples are numbered, each has a README, and together they show every kind', () => {
   expect(EXAMPLES.map((name) => Number(name.slice(0, 2)))).toEqual(EXAMPLES.map((_, i) => i + 1));
   expect(EXAMPLES.filter((name) => !existsSync(join(FOLDER, name, 'README.md')))).toEqual([]);
   const index = readFileSync(join(FOLDER, 'README.md'), 'utf8');
@@ -34,17 +34,17 @@ test.each(EXAMPLES)('every manifest of %s is valid', (example) => {
 
 describe('on a local fleet', () => {
   const local = new LocalInstallation();
-  beforeAll(() => local.up('--nodes', '8'), 90_000);
+  beforeAll(() => local.up('--nodes', '8'));
   afterAll(() => local.close());
 
   const path = (example: string): string => join('examples', example);
 
-  // The good and the bad change of 03 are two versions of one file: they are applied one after the other below.
+  // The good and the bad change of 03 are two versions of one file. They are applied one after another below.
   test.each(EXAMPLES.filter((name) => name !== '03-probes-and-rollback'))(
     'sluice plan -f examples/%s',
     async (example) => {
       const { code, stdout, stderr } = await local.run('plan', '-f', path(example));
-      // The nodes of `sluice up` have files only: of the others the plan names what they cannot do, and nothing else.
+      // The nodes of `sluice up` only support files. For other kinds, the plan names only the missing capabilities.
       const reasons = stdout.split('\n').filter((line) => line.includes('✖'));
       expect(reasons.filter((line) => !line.includes('did not announce'))).toEqual([]);
       expect({ code, stderr }).toEqual({ code: reasons.length > 0 ? 3 : 0, stderr: '' });
@@ -58,7 +58,7 @@ describe('on a local fleet', () => {
     },
   );
 
-  test('a file has its templates filled in', () => {
+  test('the templates of a file are filled in', () => {
     expect(local.file('node-01', 'etc/motd')).toMatch(/^Welcome to node-01 in zone \w\n$/);
   });
 

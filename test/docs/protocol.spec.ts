@@ -10,9 +10,9 @@ test('the protocol lists every fact, and no other', () => {
     .split('\n')
     .filter((line) => line.startsWith('| `'))
     .flatMap((line) => {
-      const words = [...(line.split('|')[1] ?? '').matchAll(/`([^`]+?)(\.<[^`]*)?`/g)].map(([, word]) => word ?? '');
-      const prefix = (words[0] ?? '').replace(/[^.]+$/, '');
-      return words.map((word) => (/^(config|node|rollout|ledger)\./.test(word) ? word : prefix + word));
+      const names = [...(line.split('|')[1] ?? '').matchAll(/`([^`]+?)(\.<[^`]*)?`/g)].map(([, word]) => word ?? '');
+      const prefix = (names[0] ?? '').replace(/[^.]+$/, '');
+      return names.map((word) => (/^(config|node|rollout|ledger)\./.test(word) ? word : prefix + word));
     });
   expect(listed.sort()).toEqual(Object.keys(FACTS).sort());
 });

@@ -7,7 +7,7 @@ import { file, manifest, type Manifest } from './manifests.js';
 import { NatsCli } from './nats-cli.js';
 import { testWith } from './needs.js';
 
-/** What is published, and the one place that the answer has to name. */
+/** A bad message, and the one place that the answer must name. */
 interface Case {
   readonly body: string;
   readonly fragment: string;
@@ -54,7 +54,7 @@ const CASES: Readonly<Record<string, Case>> = {
     code: 'unknown-field',
     message: /unknown field/,
   },
-  'an unknown field of the change': {
+  'an unknown field in the change': {
     body: JSON.stringify({ apply: [GOOD], when: 'now' }),
     fragment: '',
     field: 'when',
@@ -131,14 +131,14 @@ const CASES: Readonly<Record<string, Case>> = {
     code: 'unknown-template-key',
     message: /nowhere/,
   },
-  'nesting without end': {
+  'deep nesting': {
     body: json(withSpec({ content: 'HERE' })).replace('"HERE"', nested(1_000)),
     fragment: '',
     field: 'apply[0].spec.content',
     code: 'too-deep',
     message: /deeper than 64/,
   },
-  'nesting in which recursion would drown': {
+  'nesting that would overflow the stack': {
     body: `{"apply": ${nested(300_000)}}`,
     fragment: '',
     field: 'apply',
@@ -147,11 +147,11 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 };
 
-describe('bad input at the door', () => {
+describe('bad input', () => {
   const stage = fleetFixture({ sizes: [2, 1, 2], env: { SLUICE_LOG: 'warn' } });
 
   test.each(Object.entries(CASES))(
-    '%s is answered with its place',
+    '%s is refused with its place',
     async (_what, { body, fragment, field, code, message }) => {
       const { fleet } = stage;
       const change = await fleet.publish(body);
@@ -171,16 +171,16 @@ describe('bad input at the door', () => {
     },
   );
 
-  test.each(['Me', 'a.b', '-me', 'm_e'])('a source that is no label (%s) is refused by name', async (source) => {
+  test.each(['Me', 'a.b', '-me', 'm_e'])('a source that is not a label (%s) is refused by name', async (source) => {
     const { fleet } = stage;
-    const { change } = await fleet.client.publishChange(source, json(GOOD));
+    const change = await fleet.client.publishChange(source, json(GOOD));
     expect(await fleet.ended(change)).toMatchObject({
       phase: 'rejected',
       reasons: [{ code: 'bad-source', message: expect.stringContaining(`"${source}"`) as string }],
     });
   });
 
-  test('a document of 2 MB is refused before it is published, and the server takes none', async () => {
+  test('a document of 2 MB is refused before it is published, and the server stores nothing', async () => {
     const { fleet } = stage;
     const before = (await fleet.client.list('changes')).size;
     const path = join(fleet.data, 'large.yaml');
@@ -207,7 +207,7 @@ describe('bad input at the door', () => {
     expect((await fleet.client.list('changes')).size).toBe(before);
   });
 
-  test('a change of more than 900 KiB that the server takes is answered by the merger', async () => {
+  test('a change of more than 900 KiB that the server stores is refused by the merger', async () => {
     const { fleet } = stage;
     const change = await fleet.publish(json(withSpec({ content: 'x'.repeat(930_000) })));
     expect(await fleet.ended(change)).toMatchObject({
@@ -257,7 +257,7 @@ describe('bad input at the door', () => {
     },
   );
 
-  test('after all of it every service lives, and a good change is committed', async () => {
+  test('after all of this, every service is running, and a good change is committed', async () => {
     const { fleet } = stage;
     expect(await fleet.ended(await fleet.apply(GOOD))).toMatchObject({ phase: 'committed', nodes: 5 });
     expect(fleet.files()).toEqual(fleet.filesWith(() => ({ '/etc/good.conf': 'good\n' })));

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 
-/** One pool, as the witness is told. */
+/** One pool that the witness watches. */
 export interface WatchedPool {
   readonly pool: string;
   readonly budget: number;
@@ -8,44 +8,44 @@ export interface WatchedPool {
 }
 
 interface Sample {
-  /** Which journal it was: another file or another time is another one. */
+  /** Identifies the version of a journal: another file or another time is another version. */
   readonly stamp: string;
-  /** The lease that the node works on; empty for none. */
+  /** The lease that the node works on. Empty if it has no work. */
   readonly lease: string;
-  /** When this journal was written, by the file's own time. */
+  /** When this journal was written, according to the time of the file. */
   readonly writtenMs: number;
 }
 
-/** A stretch of time in which a node surely worked on a lease. */
+/** A period in which a node certainly worked on a lease. */
 export interface Work {
   readonly node: string;
   readonly lease: string;
-  /** When the first journal seen that names the lease was written, by the file's own time. */
+  /** When the first observed journal with this lease was written, according to the time of the file. */
   readonly fromMs: number;
-  /** When the last look began that still found it. */
+  /** When the last look started that still saw the work. */
   toMs: number;
 }
 
 const EVERY_MS = 3;
-/** A file's time may lag behind the clock by a tick of the kernel. */
+/** The time of a file may lag behind the clock by a tick of the kernel. */
 const FILE_TIME_LAG_MS = 10;
 const NOTHING: Sample = { stamp: '', lease: '', writtenMs: 0 };
 
 /**
- * Judges from the nodes' journals alone how many nodes of a pool are mid-change at once. A node that shows the same
- * work in two looks that follow on each other was at work all the time between them, so what is counted did happen at
- * one moment.
+ * Determines from the journals of the nodes alone how many nodes of a pool are in the middle of a change at once. A
+ * node that shows the same work in two consecutive looks was at work all the time between them. So everything that is
+ * counted did happen at the same moment.
  */
 export class BudgetWitness {
-  /** The most nodes of each pool that were seen mid-change at once. */
+  /** The largest number of nodes of each pool that were seen in the middle of a change at once. */
   readonly most = new Map<string, number>();
-  /** Every moment at which a pool had more nodes mid-change than its budget. */
+  /** Every moment at which more nodes of a pool were in the middle of a change than its budget allows. */
   readonly exceeded: string[] = [];
-  /** All the work that was seen, in the order of its beginnings. */
+  /** All observed work, ordered by its start. */
   readonly works: Work[] = [];
-  /** Counts the looks, so that others can wait until they were seen. */
+  /** The number of looks so far. Tests use it to wait until their state was observed. */
   looks = 0;
-  /** Nodes that cannot answer: they count though their journals may say nothing. */
+  /** Nodes that cannot answer. They count, although their journals may show no work. */
   private readonly down = new Set<string>();
   private readonly seen = new Map<string, Sample>();
   private readonly newest = new Map<string, Work>();
@@ -66,7 +66,7 @@ export class BudgetWitness {
     for (const { resolve } of this.waiting.splice(0)) resolve();
   }
 
-  /** Resolves when two more looks were made: a test that waits for that in the middle of a change is seen there. */
+  /** Resolves after two more looks. A test that waits for this in the middle of a change is certain to be observed. */
   seenTwice(): Promise<void> {
     return new Promise((resolve) => this.waiting.push({ looks: this.looks + 2, resolve }));
   }
@@ -102,9 +102,9 @@ export class BudgetWitness {
   private note(node: string, { lease, writtenMs }: Sample, atMs: number): void {
     const work = this.newest.get(node);
     if (work?.lease === lease) return void (work.toMs = Math.max(work.toMs, atMs));
-    const begun = { node, lease, fromMs: writtenMs + FILE_TIME_LAG_MS, toMs: atMs };
-    this.newest.set(node, begun);
-    this.works.push(begun);
+    const newWork = { node, lease, fromMs: writtenMs + FILE_TIME_LAG_MS, toMs: atMs };
+    this.newest.set(node, newWork);
+    this.works.push(newWork);
   }
 
   private read(node: string, before: Sample): Sample {
@@ -119,7 +119,7 @@ export class BudgetWitness {
       };
       return { stamp, lease: journal.work?.lease ?? '', writtenMs: Number(stat.mtimeNs / 1_000_000n) };
     } catch {
-      return NOTHING; // it went between the two calls
+      return NOTHING; // it was removed between the two calls
     }
   }
 }

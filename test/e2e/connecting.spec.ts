@@ -10,13 +10,13 @@ import { startSecured, WAYS, type SecuredServer } from '../../libs/nats/src/conn
 import { run, type CommandOutput } from './fleet.js';
 import { Processes, SLUICE } from './processes.js';
 
-/** How a person says how to connect. */
-interface Said {
+/** How a person configures a connection. */
+interface ConnectionConfig {
   readonly flags: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
 
-const byFlags = (server: string, flags: ConnectFlags): Said => ({
+const byFlags = (server: string, flags: ConnectFlags): ConnectionConfig => ({
   env: {},
   flags: [
     ...['--server', server],
@@ -27,7 +27,7 @@ const byFlags = (server: string, flags: ConnectFlags): Said => ({
   ],
 });
 
-const byEnvironment = (server: string, flags: ConnectFlags): Said => ({
+const byEnvironment = (server: string, flags: ConnectFlags): ConnectionConfig => ({
   flags: [],
   env: {
     NATS_URL: server,
@@ -55,13 +55,13 @@ describe('connecting to a secured NATS server', () => {
     processes = new Processes(folder, env);
   });
   afterEach(async () => {
-    // Their clean end is tested elsewhere, and takes seconds.
+    // Their clean shutdown is tested elsewhere, and takes seconds.
     await Promise.all([...processes.pids.keys()].map((name) => processes.kill(name)));
     await processes.stopAll();
     rmSync(folder, { recursive: true });
   });
 
-  function byContext(name: string, fields: object): Said {
+  function byContext(name: string, fields: object): ConnectionConfig {
     writeFileSync(join(folder, 'nats', 'context', `${name}.json`), JSON.stringify(fields));
     return { env: {}, flags: ['--context', name] };
   }
@@ -71,15 +71,15 @@ describe('connecting to a secured NATS server', () => {
     ...Object.fromEntries(Object.entries(flags).map(([key, value]) => [FIELDS[key] ?? key, value])),
   });
 
-  async function cli(said: Said, ...args: readonly string[]): Promise<CommandOutput> {
-    const ran = await run(process.execPath, [SLUICE, ...said.flags, ...args], { env: { ...env, ...said.env } });
+  async function cli(config: ConnectionConfig, ...args: readonly string[]): Promise<CommandOutput> {
+    const ran = await run(process.execPath, [SLUICE, ...config.flags, ...args], { env: { ...env, ...config.env } });
     outputs.push(ran.stdout, ran.stderr);
     return ran;
   }
 
-  const startService = (name: string, said: Said): void =>
-    processes.start(name, [...said.flags, 'service', 'merger', 'inventory'], { env: said.env });
-  const startApplier = (node: string, said: Said): void =>
+  const startService = (name: string, config: ConnectionConfig): void =>
+    processes.start(name, [...config.flags, 'service', 'merger', 'inventory'], { env: config.env });
+  const startApplier = (node: string, config: ConnectionConfig): void =>
     processes.start(
       node,
       [
@@ -92,9 +92,9 @@ describe('connecting to a secured NATS server', () => {
           '--state',
           join(folder, `state-${node}`),
         ],
-        ...said.flags,
+        ...config.flags,
       ],
-      { env: said.env },
+      { env: config.env },
     );
 
   const log = (name: string): string => readFileSync(join(folder, `${name}.log`), 'utf8');
@@ -104,8 +104,12 @@ describe('connecting to a secured NATS server', () => {
       .map((name) => readFileSync(join(folder, name), 'utf8'))
       .join('\n');
 
-  /** Waits for the nodes, and sees them by each of these ways. */
-  async function expectNodes(server: SecuredServer, ways: readonly Said[], nodes: readonly string[]): Promise<void> {
+  /** Waits for the nodes, and lists them with each of these configurations. */
+  async function expectNodes(
+    server: SecuredServer,
+    ways: readonly ConnectionConfig[],
+    nodes: readonly string[],
+  ): Promise<void> {
     // On a busy machine the server may give up waiting for the credentials.
     const fleet = await until(
       () => connectFleet(connectTarget({ server: server.url, ...server.right }, {})).catch(() => undefined),
@@ -122,15 +126,15 @@ describe('connecting to a secured NATS server', () => {
     } finally {
       await fleet.close();
     }
-    for (const said of ways) {
-      const { stdout } = await cli(said, 'get', 'nodes', '-o', 'json');
+    for (const config of ways) {
+      const { stdout } = await cli(config, 'get', 'nodes', '-o', 'json');
       for (const node of nodes) expect(stdout).toContain(`"${node}"`);
     }
   }
 
   function expectNoSecrets({ secrets }: Pick<SecuredServer, 'secrets'>): void {
-    const told = [...outputs, logs()].join('\n');
-    for (const secret of secrets) expect(told).not.toContain(secret);
+    const output = [...outputs, logs()].join('\n');
+    for (const secret of secrets) expect(output).not.toContain(secret);
   }
 
   test.each(Object.keys(WAYS))('%s: CLI, services and appliers, by flags, environment and context', async (way) => {
@@ -141,9 +145,9 @@ describe('connecting to a secured NATS server', () => {
         env: byEnvironment(server.url, server.right),
         context: byContext('right', contextOf(server.url, server.right)),
       };
-      for (const [name, said] of Object.entries(ways)) {
-        startService(`service-${name}`, said);
-        startApplier(`w-${name}`, said);
+      for (const [name, config] of Object.entries(ways)) {
+        startService(`service-${name}`, config);
+        startApplier(`w-${name}`, config);
       }
       await expectNodes(server, Object.values(ways), ['w-flags', 'w-env', 'w-context']);
       const { stdout } = await cli(ways.context, 'doctor');
@@ -170,8 +174,8 @@ describe('connecting to a secured NATS server', () => {
     try {
       const url = server.url.replace('nats://', 'tls://');
       const refusal = /the server 127\.0\.0\.1:\d+ offers no TLS, and Sluice never falls back/;
-      for (const said of [byFlags(url, {}), byEnvironment(url, {}), byContext('tls', { url })]) {
-        const { code, stderr } = await cli(said, 'status');
+      for (const config of [byFlags(url, {}), byEnvironment(url, {}), byContext('tls', { url })]) {
+        const { code, stderr } = await cli(config, 'status');
         expect({ code, stderr }).toEqual({ code: 6, stderr: expect.stringMatching(refusal) as string });
       }
       startService('service', byEnvironment(url, {}));
@@ -184,7 +188,7 @@ describe('connecting to a secured NATS server', () => {
     }
   });
 
-  test('a user and password in the URL are used, and appear nowhere', async () => {
+  test('a user and password in the URL are used, and never printed', async () => {
     const server = await startSecured('user and password', folder);
     try {
       const withUser = (password: string): string => server.url.replace('://', `://ada:${password}@`);
@@ -222,11 +226,11 @@ describe('connecting to a secured NATS server', () => {
     }
   });
 
-  test('a local fleet takes nothing of how its user connects elsewhere', async () => {
-    const said = byEnvironment('nats://ada:passw0rd@other:4222', { tlsCa: '/none', inboxPrefix: '_INBOX_ada' });
+  test("a local fleet ignores the user's settings for other servers", async () => {
+    const config = byEnvironment('nats://ada:passw0rd@other:4222', { tlsCa: '/none', inboxPrefix: '_INBOX_ada' });
     const data = join(folder, 'up');
     processes.start('up', ['up', '--nodes', '1', '--port', '0', '--data', data], {
-      env: { ...said.env, NATS_NKEY: '/none', SLUICE_NATS_SERVER: await findNatsServer() },
+      env: { ...config.env, NATS_NKEY: '/none', SLUICE_NATS_SERVER: await findNatsServer() },
     });
     await until(() => log('up').includes('Press Ctrl-C'), 'the fleet runs');
     expect(log('up')).not.toContain('Not ready yet');

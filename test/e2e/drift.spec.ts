@@ -9,10 +9,10 @@ const NODES = 12;
 const APP = '/etc/app.conf';
 const app = (content: string) => manifest('File', 'app.conf', { nodeSelector: {}, path: APP, content });
 
-describe('what was changed by hand on a node', () => {
+describe('a manual change on a node', () => {
   const stage = fleetFixture({ sizes: [NODES, 1, 1], systemctl: join(ROOT, 'test/chaos/host/systemctl.sh') });
 
-  /** What the unit was started with; undefined when it was not since it was forgotten. */
+  /** The content with which the unit was started. Undefined if it was not started since the file was removed. */
   const runs = (node: string): string | undefined => {
     const path = join(stage.fleet.folders.root(node), '../runs');
     return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
@@ -36,7 +36,7 @@ describe('what was changed by hand on a node', () => {
     expect((await fleet.cli('get', 'fragments', 'File/app.conf')).stdout).toContain('app.conf');
   });
 
-  test('is put right by the next change, with the actions that its policy asks for', async () => {
+  test('is corrected by the next change, with the actions of its policy', async () => {
     const { fleet } = stage;
     editByHand();
     expect(await fleet.ended(await fleet.apply(file('side', 'one\n', 'edge')))).toMatchObject({ phase: 'committed' });
@@ -44,7 +44,7 @@ describe('what was changed by hand on a node', () => {
       expect([fleet.folders.files(node)[APP], runs(node)]).toEqual(['as configured\n', 'as configured\none\n']);
   });
 
-  test('is repaired where the pool says so, with the actions that its policy asks for', async () => {
+  test('is repaired if the pool says so, with the actions of its policy', async () => {
     const { fleet } = stage;
     editByHand();
     // An applier that starts looks for drift sooner.
@@ -56,10 +56,10 @@ describe('what was changed by hand on a node', () => {
     );
     await fleet.when('leases', repaired, ({ kind, phase }) => kind === 'repair' && phase === 'released');
     expect(runs(repaired)).toBe('as configured\none\n');
-    expect(await fleet.client.get('status', repaired)).toMatchObject({ verdict: 'applied', drifted: [] });
+    await fleet.shows('status', repaired, { verdict: 'applied', drifted: [] });
   });
 
-  test('is not overwritten by a change where the pool only reports drift, until it is undone', async () => {
+  test('is not overwritten by a change if the pool only reports drift, until it is undone', async () => {
     const { fleet } = stage;
     const node = fleet.nodesOf('core')[0] as string;
     const content = (): string | undefined => fleet.folders.files(node)[APP];

@@ -12,32 +12,32 @@ import { pool } from './manifests.js';
 import { NodeFolders, type Files } from './node-folders.js';
 import { Processes, SLUICE } from './processes.js';
 
-/** What a fleet is connected to. */
+/** The server that a fleet is connected to. */
 export interface RunningServer {
-  /** Where to connect; several, separated by commas. */
+  /** Where to connect. Several URLs are separated by commas. */
   readonly url: string;
-  /** Where nodes connect, if that is another place. */
+  /** Where nodes connect, if that differs. */
   readonly nodesUrl?: string;
   stop(): Promise<void>;
 }
 
 export interface FleetOptions {
-  /** Nodes whose applier is a process of its own; all others share one. */
+  /** Nodes whose applier has a separate process. All others share processes. */
   readonly own?: readonly string[];
-  /** Over how many processes the others are spread; default 1, and that one is named `appliers`. */
+  /** The number of processes that the other appliers share. Default: 1, which is named `appliers`. */
   readonly groups?: number;
-  /** Of every service. */
+  /** The number of copies of each service. */
   readonly copies?: number;
-  /** How long a lease may take, in every pool. */
+  /** The maximum duration of a lease, in every pool. */
   readonly applyTimeout?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Of one service alone, by its name. */
+  /** Environment of a single service, by its name. */
   readonly envOf?: Readonly<Record<string, Readonly<Record<string, string>>>>;
-  /** What lies on every node before Sluice comes. */
+  /** The files that exist on every node before Sluice. */
   readonly originals?: Files;
-  /** How many nodes of the pools edge, core and rest. */
+  /** The numbers of nodes in the pools edge, core and rest. */
   readonly sizes?: readonly [edge: number, core: number, rest: number];
-  /** What stands for systemctl on the nodes that share a process; it is run in the root of the node that is meant. */
+  /** A replacement for systemctl on the nodes that share a process. It runs in the root folder of the node. */
   readonly systemctl?: string;
 }
 
@@ -47,8 +47,8 @@ export interface CommandOutput {
   readonly stderr: string;
 }
 
-/** A change may need so long on a machine that is busy with other things. */
-const CHANGE_MS = 60_000;
+/** How long a command may take on a busy machine. */
+const COMMAND_MS = 120_000;
 const BUDGETS = { edge: 2, core: 1, rest: '10%' } as const;
 
 /** A fleet of real processes: nats-server, the five services, and the appliers of 40 nodes in three pools. */
@@ -59,10 +59,10 @@ export class Fleet<S extends RunningServer = NatsServer> {
   readonly nodes: readonly string[];
   readonly env: NodeJS.ProcessEnv;
   readonly processes: Processes;
-  /** What lies on every node apart from what Sluice puts there. */
+  /** The files on every node that Sluice did not create. */
   readonly originals: Files;
   private readonly systemctl: readonly string[];
-  /** Whether the data stay when all has ended, for a person to look at. */
+  /** Whether the data is kept at the end, for a person to look at. */
   keepsData = process.env['SLUICE_E2E_KEEP'] !== undefined;
 
   private readonly envOf: FleetOptions['envOf'];
@@ -85,7 +85,7 @@ export class Fleet<S extends RunningServer = NatsServer> {
     this.processes = new Processes(data, this.env);
   }
 
-  /** Whether the nodes have something like a systemd, whose units changes can restart. */
+  /** Whether the nodes have a replacement for systemd, whose units can be restarted by changes. */
   get hasUnits(): boolean {
     return this.systemctl.length > 0;
   }
@@ -94,44 +94,47 @@ export class Fleet<S extends RunningServer = NatsServer> {
     return this.pools.find((one) => one.pool === name)?.nodes ?? [];
   }
 
-  /** Publishes until it was taken, as a tool has to; the id of the change. */
+  /** Publishes until it is acknowledged, as a tool must do. Returns the id of the change. */
   async publish(content: object | string): Promise<string> {
-    const [body, id] = [typeof content === 'string' ? content : JSON.stringify(content), `e2e:${randomUUID()}`];
-    return until(
-      () => this.client.publishChange('e2e', body, id).then(({ change }) => change, ifConnected),
-      'the change is published',
-    );
+    const [body, id] = [typeof content === 'string' ? content : JSON.stringify(content), randomUUID()];
+    return until(() => this.client.publishChange('e2e', body, id).catch(ifConnected), 'the change is published');
   }
 
   apply(...manifests: readonly object[]): Promise<string> {
     return this.publish({ apply: manifests });
   }
 
-  /** What became of the change. */
-  ended(change: string): Promise<ChangeView> {
-    return until(
-      async () => {
-        const view = await this.client.get('changes', change).catch(ifConnected);
-        return view !== undefined && ['committed', 'rejected', 'ended'].includes(view.phase) ? view : undefined;
-      },
-      `the end of ${change}`,
-      CHANGE_MS,
-    );
+  /** The result of the change. If it was published twice, the result of the first. */
+  async ended(change: string): Promise<ChangeView> {
+    const view = await this.over(change);
+    return view.duplicateOf === undefined ? view : this.over(view.duplicateOf);
   }
 
-  /** Waits until a view of the change is as it should be. */
+  private over(change: string): Promise<ChangeView> {
+    return until(async () => {
+      const view = await this.client.get('changes', change).catch(ifConnected);
+      return view !== undefined && ['committed', 'rejected', 'ended'].includes(view.phase) ? view : undefined;
+    }, `${change} has ended`);
+  }
+
+  /** Waits until a view of the change meets the condition. */
   when<B extends ViewBucket>(bucket: B, key: string, holds: (view: ViewValues[B]) => boolean): Promise<ViewValues[B]> {
-    return until(
-      async () => {
-        const view = await this.client.get(bucket, key).catch(ifConnected);
-        return view !== undefined && holds(view) ? view : undefined;
-      },
-      `${bucket} ${key}`,
-      CHANGE_MS,
-    );
+    return until(async () => {
+      const view = await this.client.get(bucket, key).catch(ifConnected);
+      return view !== undefined && holds(view) ? view : undefined;
+    }, `${bucket} ${key}`);
   }
 
-  /** What the streams hold under a subject, in order of time. */
+  /**
+   * Waits until a view contains these values. Two services may show what happens in one change, and one of them may lag
+   * behind the other.
+   */
+  async shows<B extends ViewBucket>(bucket: B, key: string, values: object): Promise<void> {
+    const matcher = expect.objectContaining(values) as { asymmetricMatch(view: unknown): boolean };
+    await this.when(bucket, key, (view) => matcher.asymmetricMatch(view));
+  }
+
+  /** The messages of the streams with a subject, ordered by time. */
   async events(subject: string): Promise<readonly FleetEvent[]> {
     const found: FleetEvent[] = [];
     for await (const event of this.client.events({ subject, follow: false, signal: new AbortController().signal }))
@@ -139,12 +142,12 @@ export class Fleet<S extends RunningServer = NatsServer> {
     return found;
   }
 
-  /** What every node has, by its name. */
+  /** The files of every node, by its name. */
   files(): Readonly<Record<string, Files>> {
     return Object.fromEntries(this.nodes.map((node) => [node, this.folders.files(node)]));
   }
 
-  /** What every node should have, over what it had before Sluice. */
+  /** The expected files of every node, in addition to those that existed before Sluice. */
   filesWith(filesOf: (node: string) => Files): Readonly<Record<string, Files>> {
     return Object.fromEntries(this.nodes.map((node) => [node, { ...this.originals, ...filesOf(node) }]));
   }
@@ -158,7 +161,7 @@ export class Fleet<S extends RunningServer = NatsServer> {
     this.processes.start(name, ['service', service], { env: this.envOf?.[service] ?? {} });
   }
 
-  /** Starts a process that has the appliers of many nodes, whose names are in a file next to it. */
+  /** Starts a process with the appliers of many nodes, whose names are in a file next to it. */
   startAppliers(name: string): void {
     const { nodesUrl } = this.server;
     this.processes.start(
@@ -194,11 +197,11 @@ export class Fleet<S extends RunningServer = NatsServer> {
   }
 }
 
-/** Starts a fleet on one nats-server; resolves when its pools are committed and every node is in one. */
+/** Starts a fleet on one nats-server. Resolves when its pools are committed and every node belongs to one. */
 export const startFleet = (options: FleetOptions = {}): Promise<Fleet> =>
   startFleetOn((folder) => startNatsServer({ dataDir: folder }), options);
 
-/** The same on whatever it is to be connected to. */
+/** The same on any server or cluster. */
 export async function startFleetOn<S extends RunningServer>(
   serve: (folder: string) => Promise<S>,
   options: FleetOptions = {},
@@ -211,11 +214,10 @@ export async function startFleetOn<S extends RunningServer>(
     await fleet.gate.open();
     for (const node of fleet.nodes) fleet.folders.plant(node, fleet.originals);
     startAll(fleet, options);
-    await until(
-      async () => (await client.list('nodes').catch(() => undefined))?.size === fleet.nodes.length,
-      'every node is known',
-      CHANGE_MS,
-    );
+    await until(async () => {
+      const reported = await client.reportingNodes().catch(() => new Set());
+      return reported.size === fleet.nodes.length;
+    }, 'every node reports its config');
     const more = options.applyTimeout === undefined ? {} : { applyTimeout: options.applyTimeout };
     await fleet.ended(await fleet.apply(...Object.entries(BUDGETS).map(([role, budget]) => pool(role, budget, more))));
     for (const { pool: name, nodes, budget } of fleet.pools)
@@ -228,15 +230,15 @@ export async function startFleetOn<S extends RunningServer>(
   }
 }
 
-/** A fleet for the specs of one file. */
+/** A fleet for the tests in one file. */
 export function fleetFixture(options: FleetOptions = {}): { readonly fleet: Fleet } {
   let fleet: Fleet | undefined;
   beforeAll(async () => {
     fleet = await startFleet(options);
-  }, 120_000);
+  });
   afterAll(async () => {
     await fleet?.close();
-  }, 60_000);
+  });
   return {
     get fleet() {
       if (fleet === undefined) throw new Error('the fleet is there only while tests run');
@@ -245,7 +247,7 @@ export function fleetFixture(options: FleetOptions = {}): { readonly fleet: Flee
   };
 }
 
-/** Runs a program to its end, whatever its exit code. */
+/** Runs a program until it ends, whatever its exit code. */
 export function run(
   command: string,
   args: readonly string[],
@@ -255,7 +257,7 @@ export function run(
     const child = execFile(
       command,
       [...args],
-      { env: options.env, cwd: options.cwd, maxBuffer: 1 << 26, timeout: CHANGE_MS },
+      { env: options.env, cwd: options.cwd, maxBuffer: 1 << 26, timeout: COMMAND_MS },
       (error, stdout, stderr) =>
         resolve({ code: error === null ? 0 : typeof error.code === 'number' ? error.code : -1, stdout, stderr }),
     );
@@ -293,7 +295,7 @@ function poolsOf(sizes: readonly [number, number, number]): readonly WatchedPool
 
 const labelsOf = (node: string): { readonly role: string } => ({ role: node.split('-')[0] as string });
 
-/** While the server is away there is no answer; anything else is an error. */
+/** While the server is away, there is no answer. Anything else is an error. */
 function ifConnected(error: unknown): undefined {
   if (!/NoConnection|Timeout|NoResponders|Connection|Closed|Request|JetStream/i.test((error as Error).name))
     throw error;

@@ -3,25 +3,26 @@ import type { AddressInfo } from 'node:net';
 import type { BudgetWitness } from './budget-witness.js';
 import type { Files, NodeFolders } from './node-folders.js';
 
-/** Whether something holds for a node with these files. */
-export type Judge = (node: string, files: Files) => boolean;
+/** Decides whether something applies to a node with these files. */
+export type Predicate = (node: string, files: Files) => boolean;
 
 /**
- * The service that the fleet's HTTP probe asks, one path per node. It sees the node's files at that moment, and can say
- * that the node is sick, or let it wait in the middle of its change for as long as a spec needs.
+ * The service that the HTTP probe of the fleet calls, with one path per node. It reads the files of the node at that
+ * moment. It can answer that the node is unhealthy, or let it wait in the middle of its change for as long as a test
+ * needs.
  */
 export class Gate {
   /** Nodes that wait for an answer now. */
   readonly held = new Set<string>();
-  /** Every question: which node, with which files. */
-  readonly asked: { readonly node: string; readonly files: Files }[] = [];
-  /** Answers 500 where this holds. */
-  isSick: Judge = () => false;
+  /** Every request: the node, and its files at that moment. */
+  readonly requests: { readonly node: string; readonly files: Files }[] = [];
+  /** Answers 500 if this returns true. */
+  isUnhealthy: Predicate = () => false;
   /** How long an answer takes. */
   slownessMs: (node: string, files: Files) => number = () => 0;
-  /** What is looked at while the node waits for its answer. */
+  /** Called while the node waits for its answer. */
   meanwhile: (node: string, files: Files) => Promise<void> = () => Promise.resolve();
-  private isHeld: Judge = () => false;
+  private isHeld: Predicate = () => false;
   private opened: (() => void)[] = [];
   private readonly server: Server;
 
@@ -46,17 +47,17 @@ export class Gate {
     await new Promise((resolve) => this.server.close(resolve));
   }
 
-  /** What to ask about the node that the template names. */
+  /** The URL of the probe, with a template for the name of the node. */
   get url(): string {
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}/{{ node.name }}`;
   }
 
-  /** From now on nodes for which this holds wait. */
-  hold(judge: Judge): void {
+  /** From now on, nodes for which this returns true must wait. */
+  hold(judge: Predicate): void {
     this.isHeld = judge;
   }
 
-  /** Lets all go on, and holds nobody any more. */
+  /** Answers all waiting nodes, and holds no further ones. */
   release(): void {
     this.isHeld = () => false;
     for (const open of this.opened.splice(0)) open();
@@ -64,7 +65,7 @@ export class Gate {
 
   private async judge(node: string): Promise<number> {
     const files = this.folders.files(node);
-    this.asked.push({ node, files });
+    this.requests.push({ node, files });
     if (this.isHeld(node, files)) {
       this.held.add(node);
       await new Promise<void>((resolve) => this.opened.push(resolve));
@@ -74,6 +75,6 @@ export class Gate {
     const slownessMs = this.slownessMs(node, files);
     if (slownessMs > 0) await new Promise((resolve) => setTimeout(resolve, slownessMs));
     await this.witness.seenTwice();
-    return this.isSick(node, files) ? 500 : 200;
+    return this.isUnhealthy(node, files) ? 500 : 200;
   }
 }

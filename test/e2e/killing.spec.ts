@@ -29,7 +29,7 @@ describe('two copies of every service', () => {
     return change;
   };
 
-  /** Lets it go on, and sees that it ended well. */
+  /** Lets the change continue, and checks that it ends well. */
   const finish = async (change: string, version: string): Promise<void> => {
     const { fleet } = stage;
     fleet.gate.release();
@@ -51,14 +51,14 @@ describe('two copies of every service', () => {
     );
   });
 
-  test('go on with one of them after the other was killed, one service after another', async () => {
+  test('continue with one copy after the other was killed, one service after another', async () => {
     const { fleet } = stage;
     const change = await begin('v2');
     for (const service of SERVICES) await fleet.processes.kill(service);
     await finish(change, 'v2');
   });
 
-  test('a rollout survives that its scheduler is killed, with nobody there for a while', async () => {
+  test('continue a rollout after its scheduler was killed and no copy ran for a while', async () => {
     const { fleet } = stage;
     const change = await begin('v3');
     await fleet.processes.kill('scheduler-2');
@@ -74,7 +74,7 @@ describe('two copies of every service', () => {
     await finish(change, 'v3');
   });
 
-  test('all services killed at once take up where they were', async () => {
+  test('continue where they were after all services were killed at once', async () => {
     const { fleet } = stage;
     const change = await begin('v4');
     await Promise.all(
@@ -93,7 +93,7 @@ describe('two copies of every service', () => {
     expect(fleet.files()).toEqual(fleet.filesWith((node) => ({ ...appOn(node, 'v4'), ...onEdge(node) })));
   });
 
-  test('nothing that nats-server accepted is lost when it is killed in the middle of a rollout', async () => {
+  test('lose nothing that nats-server accepted when it is killed during a rollout', async () => {
     const { fleet } = stage;
     const change = await begin('v5');
     const small = await Promise.all([1, 2, 3].map((n) => fleet.apply(file(`small-${n}`, `${n}\n`, 'core'))));

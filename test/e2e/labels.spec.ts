@@ -21,12 +21,12 @@ describe('a label that a person sets on a node', () => {
     });
     await until(() => content() === 'mine\n', 'the node gets what is selected by its label');
     await fleet.processes.stop(EDGE);
-    fleet.startApplier(EDGE, 'edge');
     const before = await fleet.client.get('status', EDGE);
+    fleet.startApplier(EDGE, 'edge');
     await fleet.when('status', EDGE, ({ seq }) => seq > (before?.seq ?? 0));
     expect((await fleet.client.get('nodes', EDGE))?.labels).toMatchObject({ site: 'x', role: 'mine' });
     expect(await fleet.cli('label', EDGE, 'site-', 'role-')).toMatchObject({ code: 0 });
-    await until(() => content() === undefined, 'the node loses it again');
+    await until(() => content() === undefined, 'the file is deleted from the node');
     expect((await fleet.client.get('nodes', EDGE))?.labels).toEqual({ role: 'edge' });
     expect(await fleet.cli('label', EDGE, 'role-')).toMatchObject({
       code: 1,

@@ -13,7 +13,7 @@ export interface UpJson {
   readonly pids: Readonly<Record<string, number>>;
 }
 
-/** `sluice up` in a folder of its own, as a person runs it. */
+/** `sluice up` in a separate folder, as a person runs it. */
 export class LocalInstallation {
   readonly folder = mkdtempSync(join(tmpdir(), 'sluice-e2e-up-'));
   readonly data = join(this.folder, 'data');
@@ -27,10 +27,10 @@ export class LocalInstallation {
   };
   private readonly guard = new Guard();
   private child: ChildProcess | undefined;
-  /** What `sluice up` said besides its URL. */
-  words = '';
+  /** The output of `sluice up`, except its URL. */
+  stderr = '';
 
-  /** Starts it; resolves when all of it answers. */
+  /** Starts it. Resolves when everything answers. */
   async up(...args: readonly string[]): Promise<string> {
     const child = spawn(process.execPath, [SLUICE, 'up', '--data', this.data, '--port', '0', ...args], {
       env: this.env,
@@ -38,28 +38,24 @@ export class LocalInstallation {
       detached: true,
     });
     this.child = child;
-    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (this.words += chunk));
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (this.stderr += chunk));
     this.guard.watch([child.pid as number]);
-    let said = '';
-    child.stdout.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
-    const url = await until(
-      () => {
-        if (child.exitCode !== null) throw new Error(`sluice up ended with ${child.exitCode}: ${this.words}`);
-        return /^nats:\S+$/m.exec(said)?.[0];
-      },
-      'sluice up says its URL',
-      60_000,
-    );
+    let stdout = '';
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => (stdout += chunk));
+    const url = await until(() => {
+      if (child.exitCode !== null) throw new Error(`sluice up ended with ${child.exitCode}: ${this.stderr}`);
+      return /^nats:\S+$/m.exec(stdout)?.[0];
+    }, 'sluice up says its URL');
     this.env['NATS_URL'] = url;
     return url;
   }
 
-  /** As Ctrl-C does; the exit code. */
-  async interrupt(withinMs: number): Promise<number | null> {
+  /** Sends SIGINT, like Ctrl-C. Returns the exit code. */
+  async interrupt(): Promise<number | null> {
     const child = this.child as ChildProcess;
     const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
     child.kill('SIGINT');
-    await until(() => child.exitCode !== null || child.signalCode !== null, 'sluice up ends', withinMs);
+    await until(() => child.exitCode !== null || child.signalCode !== null, 'sluice up ends');
     return ended;
   }
 
@@ -70,13 +66,18 @@ export class LocalInstallation {
     return existsSync(join(this.data, 'up.json'));
   }
 
-  /** A file of a node; undefined for none. */
+  /** A file of a node. Undefined if it does not exist. */
   file(node: string, path: string): string | undefined {
     const file = join(this.data, 'nodes', node, 'root', path);
     return existsSync(file) ? readFileSync(file, 'utf8') : undefined;
   }
 
-  /** Writes manifests to a file, and says where. */
+  /** Edits a file of a node without Sluice. */
+  put(node: string, path: string, content: string): void {
+    writeFileSync(join(this.data, 'nodes', node, 'root', path), content);
+  }
+
+  /** Writes manifests to a file. Returns its path. */
   write(name: string, ...manifests: readonly object[]): string {
     const path = join(this.folder, name);
     writeFileSync(path, manifests.map((manifest) => JSON.stringify(manifest)).join('\n---\n'));
@@ -87,7 +88,7 @@ export class LocalInstallation {
     return run(process.execPath, [SLUICE, ...args], { env: this.env, cwd: ROOT });
   }
 
-  /** What a command says with `-o json`. */
+  /** The output of a command with `-o json`, parsed. */
   async json<T = unknown>(...args: readonly string[]): Promise<T> {
     const { stdout, stderr, code } = await this.run(...args, '-o', 'json');
     if (stdout === '') throw new Error(`${args.join(' ')}: exit code ${code}: ${stderr}`);
@@ -96,13 +97,13 @@ export class LocalInstallation {
 
   async close(): Promise<void> {
     if (this.child !== undefined && this.child.exitCode === null && this.child.signalCode === null)
-      await this.interrupt(30_000);
+      await this.interrupt();
     this.guard.close();
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
 
-/** Where nats-server was built once stays the user's: the home folder is another one here. */
+/** The cache of the user, because HOME is another folder here. It contains the nats-server that was built once. */
 const cacheHome = (): string => process.env['XDG_CACHE_HOME'] ?? join(process.env['HOME'] ?? '/', '.cache');
 
 export function isAlive(pid: number): boolean {

@@ -23,6 +23,6 @@ export const file = (name: string, content: string, role?: string): Manifest =>
 export const pool = (role: string, maxUnavailable: number | string, more: object = {}): Manifest =>
   manifest('Pool', role, { nodeSelector: selecting(role), maxUnavailable, applyTimeout: '60s', ...more });
 
-/** A probe of every node that a spec answers. */
+/** A probe of every node that the test answers. */
 export const health = (url: string, timeout = '40s'): Manifest =>
   manifest('Probe', 'health', { nodeSelector: {}, http: { url }, timeout, retries: 0 });

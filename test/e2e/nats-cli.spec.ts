@@ -10,24 +10,24 @@ describeWith(['nats'], 'the real nats command line', () => {
   let nats: NatsCli;
   beforeAll(async () => {
     nats = await NatsCli.of(stage.fleet);
-  }, 300_000);
+  });
   afterAll(() => nats.close());
   afterEach(() => expect(stage.fleet.witness.exceeded).toEqual([]));
 
-  /** Publishes and says the change's id, which the acknowledgement tells. */
+  /** Publishes a change. Returns its id, which is in the acknowledgement. */
   const publish = async (body: object): Promise<string> => {
     const { code, stderr, stdout } = await nats.run('pub', '--jetstream', 'config.desired.me', JSON.stringify(body));
     expect(code).toBe(0);
     return `c${/Sequence: (\d+)/.exec(stderr + stdout)?.[1]}`;
   };
 
-  test('pub of a bare manifest is a change, and sub hears that it is committed', async () => {
+  test('pub of a bare manifest is a change, and sub receives its commit', async () => {
     const { fleet } = stage;
-    const heard = await nats.follow(nats.path, ['sub', 'config.committed.*']);
+    const subscription = await nats.follow(nats.path, ['sub', 'config.committed.*']);
     const change = await publish(file('motd', 'hello\n'));
-    await until(() => heard.lines.some((line) => line.startsWith('{')), 'the fact is heard');
-    expect(heard.lines[0]).toMatch(`Received on "config.committed.${change}"`);
-    expect(JSON.parse(heard.lines.find((line) => line.startsWith('{')) as string)).toMatchObject({
+    await until(() => subscription.lines.some((line) => line.startsWith('{')), 'the fact is received');
+    expect(subscription.lines[0]).toMatch(`Received on "config.committed.${change}"`);
+    expect(JSON.parse(subscription.lines.find((line) => line.startsWith('{')) as string)).toMatchObject({
       v: 1,
       change,
       generation: 2,
@@ -35,29 +35,69 @@ describeWith(['nats'], 'the real nats command line', () => {
     expect(fleet.files()).toEqual(fleet.filesWith(() => ({ '/etc/motd.conf': 'hello\n' })));
   });
 
-  test('a message id makes a second pub harmless', async () => {
+  /** Publishes as a source with headers. Returns the id of the change. */
+  const publishAs = async (source: string, body: object, ...headers: readonly string[]): Promise<string> => {
+    const flags = headers.flatMap((header) => ['-H', header]);
+    const { stderr, stdout } = await nats.run(
+      'pub',
+      '--jetstream',
+      ...flags,
+      `config.desired.${source}`,
+      JSON.stringify(body),
+    );
+    return `c${/Sequence: (\d+)/.exec(stderr + stdout)?.[1]}`;
+  };
+
+  test('a Sluice-Id makes a second pub harmless', async () => {
     const { fleet } = stage;
-    const body = JSON.stringify({ apply: [file('once', 'once\n', 'core')] });
-    const ids: unknown[] = [];
-    for (let n = 0; n < 2; n += 1) {
-      const { stderr, stdout } = await nats.run(
-        'pub',
-        '--jetstream',
-        '-H',
-        'Nats-Msg-Id:me:42',
-        'config.desired.me',
-        body,
-      );
-      ids.push(/Sequence: (\d+)/.exec(stderr + stdout)?.[1]);
-    }
-    expect(ids[1]).toBe(ids[0]);
-    expect(await fleet.ended(`c${String(ids[0])}`)).toMatchObject({ phase: 'committed', nodes: 2 });
-    expect(
-      [...(await fleet.client.list('changes')).keys()].filter((change) => Number(change.slice(1)) > Number(ids[0])),
-    ).toEqual([]);
+    const body = { apply: [file('once', 'once\n', 'core')] };
+    const first = await publishAs('me', body, 'Sluice-Id:build-42');
+    const second = await publishAs('me', body, 'Sluice-Id:build-42');
+    expect(await fleet.client.get('changes', (await fleet.ended(second)).change)).toMatchObject({ change: first });
+    expect(await fleet.ended(first)).toMatchObject({ phase: 'committed', nodes: 2 });
+    expect(await fleet.when('changes', second, ({ phase }) => phase === 'ended')).toMatchObject({
+      outcome: 'duplicate',
+      duplicateOf: first,
+      source: 'me',
+    });
+    const { code, stdout } = await fleet.cli('status', second, '-w');
+    expect([code, stdout]).toEqual([0, expect.stringContaining('committed')]);
   });
 
-  test('kv shows what is known-bad, and every bucket', async () => {
+  test.each(['Sluice-Id', 'Nats-Msg-Id'])(
+    'a guessed %s does not swallow a change of another source',
+    async (header) => {
+      const { fleet } = stage;
+      const guess = await publishAs('mallory', { apply: [{ kind: 'Nothing' }] }, `${header}:ci:build-42`);
+      expect(await fleet.ended(guess)).toMatchObject({ phase: 'rejected', source: 'mallory' });
+      const body = { apply: [file('guessed', `${header}\n`, 'core')] };
+      // For 100 ms the server itself answers a second Nats-Msg-Id with the first message, and this cannot be disabled.
+      const change = await until(async () => {
+        const published = await publishAs('me', body, `${header}:ci:build-42`);
+        return published === guess ? undefined : published;
+      }, 'the server takes the id again');
+      expect(await fleet.ended(change)).toMatchObject({ change, phase: 'committed', nodes: 2 });
+    },
+  );
+
+  test('a fragment belongs to the source that created it, until another takes it over', async () => {
+    const { fleet } = stage;
+    const motd = { apply: [file('motd', 'hello from other\n')] };
+    expect(await fleet.ended(await publishAs('other', motd))).toMatchObject({
+      phase: 'rejected',
+      reasons: [{ fragment: 'File/motd', code: 'owned-by' }],
+    });
+    const deletion = { delete: [{ kind: 'File', name: 'guessed' }] };
+    expect(await fleet.ended(await publishAs('other', deletion))).toMatchObject({ reasons: [{ code: 'owned-by' }] });
+    const taken = await fleet.ended(await publishAs('other', { ...deletion, takeOver: true }));
+    expect(taken).toMatchObject({ phase: 'committed', nodes: 2 });
+    const { stdout } = await fleet.cli('get', 'fragments');
+    expect(stdout).toMatch(/^File +motd +c\d+ +me/m);
+    for (const node of fleet.nodesOf('core'))
+      expect(fleet.folders.files(node)).toEqual({ '/etc/motd.conf': 'hello\n', '/etc/once.conf': 'once\n' });
+  });
+
+  test('kv shows known-bad configs, and every bucket', async () => {
     const { fleet } = stage;
     const probe = manifest('Probe', 'quiet', {
       nodeSelector: selecting('edge'),
@@ -67,10 +107,13 @@ describeWith(['nats'], 'the real nats command line', () => {
     expect(await fleet.ended(await publish({ apply: [probe] }))).toMatchObject({ phase: 'committed' });
     const bad = await publish({ apply: [file('loud', 'LOUD\n', 'edge')] });
     expect(await fleet.ended(bad)).toMatchObject({ phase: 'ended', outcome: 'reverted' });
-    const keys = (await nats.run('kv', 'ls', 'known-bad')).stdout
-      .split('\n')
-      .map((line) => line.trim())
-      .filter((line) => line !== '');
+    const keysShown = async (): Promise<readonly string[]> =>
+      (await nats.run('kv', 'ls', 'known-bad')).stdout.split('\n').flatMap((line) => line.trim() || []);
+    // The validator shows them, and the merger shows how the change ended.
+    const keys = await until(async () => {
+      const shown = await keysShown();
+      return shown.length === 2 ? shown : undefined;
+    }, 'the config and its recipe are known-bad');
     expect(keys.map((key) => key.replace(/[0-9a-f]{64}$/, '…')).sort()).toEqual(['config.…', 'recipe.…']);
     const config = keys.find((key) => key.startsWith('config.')) as string;
     expect(JSON.parse((await nats.run('kv', 'get', '--raw', 'known-bad', config)).stdout)).toMatchObject({
@@ -95,23 +138,26 @@ describeWith(['nats'], 'the real nats command line', () => {
     );
   });
 
-  test('stream info shows what the ledger is', async () => {
+  test('stream info shows the ledger', async () => {
     const { stdout } = await nats.run('stream', 'info', 'LEDGER', '--json');
     expect(JSON.parse(stdout)).toMatchObject({
       config: { name: 'LEDGER', storage: 'file', deny_delete: true, allow_atomic: true },
     });
-    for (const stream of ['CHANGES', 'REPORTS']) {
-      const info = JSON.parse((await nats.run('stream', 'info', stream, '--json')).stdout) as object;
-      expect(info).toMatchObject({ config: { name: stream, storage: 'file', deny_delete: true, deny_purge: true } });
+    for (const [name, options] of [
+      ['CHANGES', { deny_purge: false, discard: 'new', max_bytes: 268_435_456 }],
+      ['REPORTS', { deny_purge: true }],
+    ] as const) {
+      const info = JSON.parse((await nats.run('stream', 'info', name, '--json')).stdout) as object;
+      expect(info).toMatchObject({ config: { name, storage: 'file', deny_delete: true, ...options } });
     }
   });
 
-  test('micro ls and micro info know every service', async () => {
+  test('micro ls and micro info show every service', async () => {
     const services = async (): Promise<readonly string[]> => {
       const { stdout } = await nats.run('micro', 'ls', '--json');
       return (JSON.parse(stdout) as readonly { readonly name: string }[]).map(({ name }) => name).sort();
     };
-    // The CLI waits for answers for a moment only, and a busy service may answer later.
+    // The CLI waits only a moment for answers, and a busy service may answer later.
     const all = ['drain', 'inventory', 'merger', 'scheduler', 'validator'];
     await until(async () => (await services()).join() === all.join(), `micro ls lists ${all.join(', ')}`);
     const { stdout } = await nats.run('micro', 'info', 'scheduler');
@@ -129,7 +175,7 @@ describeWith(['nats'], 'the real nats command line', () => {
       expect(stdout).toMatch(`Subject: ${subject}\n`);
   });
 
-  test('req asks the services', async () => {
+  test('req sends requests to the services', async () => {
     const [edge = ''] = stage.fleet.nodesOf('edge');
     expect(await nats.ask('ops.rollout.get', '{"change":"c2"}')).toMatchObject({
       change: 'c2',
@@ -161,18 +207,18 @@ describeWith(['nats'], 'the real nats command line', () => {
     ],
     ['a wrong type', 'ops.rollout.get', '{"change":7}', 'bad-request', /^change: /],
     ['an unknown change', 'ops.rollout.get', '{"change":"c999"}', 'not-found', /c999/],
-    ['a pause of what has ended', 'ops.rollout.pause', '{"change":"c2"}', 'conflict', /c2/],
+    ['a pause of a change that has ended', 'ops.rollout.pause', '{"change":"c2"}', 'conflict', /c2/],
     ['an unknown node', 'ops.node.why', '{"node":"nowhere"}', 'not-found', /nowhere/],
-    ['a retry of what is not there', 'ops.config.retry', '{"change":"c999"}', 'not-found', /c999/],
+    ['a retry of an unknown change', 'ops.config.retry', '{"change":"c999"}', 'not-found', /c999/],
     ['a clearing without a reason', 'ops.known-bad.clear', `{"hash":"${'0'.repeat(64)}"}`, 'bad-request', /^reason/],
-    ['a drain that nobody asked for', 'ops.node.drained', '{"node":"nowhere"}', 'not-found', /nowhere/],
+    ['a drain that was not requested', 'ops.node.drained', '{"node":"nowhere"}', 'not-found', /nowhere/],
   ])('req with %s is refused in JSON', async (_what, subject, body, code, message) => {
     expect(await nats.ask(subject, body)).toEqual({
       error: { code, message: expect.stringMatching(message) as string },
     });
   });
 
-  test('a drainer in shell gives nodes free, and nobody is changed before', async () => {
+  test('a drainer as a shell script drains nodes, and no node changes before that', async () => {
     const { fleet } = stage;
     const policy = manifest('DisruptionPolicy', 'kernel', {
       nodeSelector: selecting('edge'),
@@ -194,7 +240,7 @@ describeWith(['nats'], 'the real nats command line', () => {
       })),
     );
 
-    // These two were granted before the drainer listens: a person answers for them.
+    // These two were granted before the drainer listened: a person answers for them.
     const waiting = [...(await fleet.client.list('drains')).values()].filter(({ state }) => state === 'draining');
     const drainer = await nats.follow('sh', [join(__dirname, 'drainer.sh'), nats.path]);
     for (const { node, lease } of waiting)

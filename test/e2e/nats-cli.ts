@@ -4,7 +4,7 @@ import { Guard } from '#libs/process';
 import { until, findNatsCli } from '#libs/testing';
 import { run, type Fleet, type CommandOutput, type RunningServer } from './fleet.js';
 
-/** The real `nats` command line, against a fleet. Its own contexts stay out. */
+/** The real `nats` command line, used with a fleet. It does not use the user's contexts. */
 export class NatsCli {
   private readonly children: ChildProcess[] = [];
   private readonly guard = new Guard();
@@ -26,30 +26,30 @@ export class NatsCli {
     return run(this.path, args, { env: this.env });
   }
 
-  /** What a request is answered with. */
+  /** The answer to a request. */
   async ask(subject: string, body: string): Promise<unknown> {
     const { stdout, stderr } = await this.run('req', '--raw', subject, body);
     if (stdout.trim() === '') throw new Error(`no answer: ${stderr}`);
     return JSON.parse(stdout) as unknown;
   }
 
-  /** Runs a program that subscribes, and resolves when it does; what it says comes into `lines`. */
+  /** Runs a program that subscribes. Resolves when it has subscribed. Its output is added to `lines`. */
   async follow(command: string, args: readonly string[]): Promise<{ readonly lines: readonly string[] }> {
     const child = spawn(command, [...args], { env: this.env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
     this.children.push(child);
     this.guard.watch(this.children.map(({ pid }) => -(pid as number)));
-    let [said, words] = ['', ''];
-    child.stdout.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
-    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (words += chunk));
-    await until(() => words.includes('Subscribing on '), `${command} ${args.join(' ')} subscribes`);
+    let [stdout, stderr] = ['', ''];
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => (stdout += chunk));
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (stderr += chunk));
+    await until(() => stderr.includes('Subscribing on '), `${command} ${args.join(' ')} subscribes`);
     return {
       get lines() {
-        return said.split('\n').filter((line) => line !== '');
+        return stdout.split('\n').filter((line) => line !== '');
       },
     };
   }
 
-  /** Ends all that follows, whole groups of processes by the ids that were started. */
+  /** Ends all subscribers, with their whole process groups, by the pids that were started. */
   async close(): Promise<void> {
     await Promise.all(
       this.children

@@ -3,7 +3,7 @@ import { whyNoHelm, whyNoVm, whyNoNatsCli } from '#libs/testing';
 import { whyNoPods } from '../kube/pod-process.js';
 import { whyNoRealNode } from '../vm/real-node.js';
 
-/** What only some machines have. */
+/** Programs and features that only some machines have. */
 export type Need =
   | 'systemd-namespaces'
   | 'vm'
@@ -29,20 +29,20 @@ const WHY_NOT: Readonly<Record<Need, () => string | undefined>> = {
   'mount-namespaces': () => whyNoPods(),
 };
 
-function without(program: string, asked: readonly string[] = ['--version']): string | undefined {
-  return spawnSync(program, asked).status === 0 ? undefined : `there is no ${program} in PATH`;
+function without(program: string, args: readonly string[] = ['--version']): string | undefined {
+  return spawnSync(program, args).status === 0 ? undefined : `there is no ${program} in PATH`;
 }
 
 const whyNot = (needs: readonly Need[]): string => needs.flatMap((need) => WHY_NOT[need]() ?? []).join('; ');
 
-/** A test that needs programs of this machine: where one is missing it is skipped, and its name says why. */
+/** A test that needs programs of this machine. If one is missing, the test is skipped, and its name says why. */
 export function testWith(needs: readonly Need[], name: string, run: () => Promise<void>, timeoutMs?: number): void {
   const why = whyNot(needs);
   if (why === '') test(name, run, timeoutMs);
   else test.skip(`${name} (${why})`, run);
 }
 
-/** The same for tests that share what they need. */
+/** The same for a group of tests with the same needs. */
 export function describeWith(needs: readonly Need[], name: string, tests: () => void): void {
   const why = whyNot(needs);
   if (why === '') describe(name, tests);

@@ -4,7 +4,7 @@ import { dirname, join, relative } from 'node:path';
 /** The files of a node by their path, as the node sees it. */
 export type Files = Readonly<Record<string, string>>;
 
-/** Where the files and the journals of a fleet's nodes are. */
+/** The files and journals of the nodes of a fleet. */
 export class NodeFolders {
   constructor(private readonly data: string) {}
 
@@ -18,7 +18,7 @@ export class NodeFolders {
     return join(this.state(node), 'journal.json');
   }
 
-  /** All that lies on a node now. Files that are being written under another name are not its files yet. */
+  /** All files on a node now. Temporary files of unfinished writes are left out. */
   files(node: string): Files {
     const root = this.root(node);
     if (!existsSync(root)) return {};
@@ -40,7 +40,7 @@ export class NodeFolders {
 
 const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 
-/** It may be replaced between the listing and the reading. */
+/** The file may be replaced between listing and reading it. */
 function contentOf(path: string): string {
   try {
     return readFileSync(path, 'utf8');

@@ -9,7 +9,7 @@ interface WhyAnswer {
   readonly holders: readonly string[];
 }
 
-/** Nodes whose applier can be frozen and ended; the pool of the first has room for one node only. */
+/** Nodes whose applier can be frozen and stopped. The pool of the first one has only one node. */
 const [CORE, EDGE, REST] = ['core-01.dc1', 'edge-01.dc1', 'rest-01.dc1'] as const;
 const ORIGINALS = { '/etc/banner.conf': 'as the machine came\n' };
 const app = (version: string): string => `app ${version} on {{ node.name }}\n`;
@@ -19,7 +19,7 @@ const hasVersion =
   (_node: string, files: Files): boolean =>
     files['/etc/app.conf']?.startsWith(`app ${version} `) === true;
 
-describe('nodes that do not answer, come and go', () => {
+describe('nodes that do not answer, join and leave', () => {
   const stage = fleetFixture({ own: [CORE, EDGE, REST], originals: ORIGINALS });
 
   afterEach(() => {
@@ -27,7 +27,7 @@ describe('nodes that do not answer, come and go', () => {
     expect(stage.fleet.witness.exceeded).toEqual([]);
   });
 
-  /** Policy holds at once and touches no node. */
+  /** A policy applies immediately and touches no node. */
   const coreAnswersWithin = async (applyTimeout: string): Promise<void> => {
     const { fleet } = stage;
     expect(await fleet.ended(await fleet.apply(pool('core', 1, { applyTimeout })))).toMatchObject({
@@ -36,7 +36,7 @@ describe('nodes that do not answer, come and go', () => {
     });
   };
 
-  test('a node that never answers fails the rollout, and holds its unit until it is heard', async () => {
+  test('a node that never answers makes the rollout fail, and holds its unit until it is heard', async () => {
     const { fleet } = stage;
     expect(await fleet.ended(await fleet.apply(health(fleet.gate.url), file('app', app('v1'))))).toMatchObject({
       phase: 'committed',
@@ -47,7 +47,7 @@ describe('nodes that do not answer, come and go', () => {
     await fleet.when('leases', CORE, (lease) => lease.change === change);
     fleet.witness.isDown(CORE);
     expect(await fleet.ended(change)).toMatchObject({ phase: 'ended', outcome: 'reverted' });
-    expect(await fleet.client.get('leases', CORE)).toMatchObject({ change, because: 'unknown' });
+    await fleet.shows('leases', CORE, { change, because: 'unknown' });
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v1')));
 
     const next = await fleet.apply(file('side', 'one', 'core'));
@@ -69,12 +69,12 @@ describe('nodes that do not answer, come and go', () => {
     fleet.witness.isBack(CORE);
     fleet.processes.thaw(CORE);
     expect(await fleet.ended(next)).toMatchObject({ phase: 'committed' });
-    // It was unknown when this rollout began, so it is deferred: it gets the committed config after that.
+    // It was unknown when this rollout started, so it is deferred. It gets the committed config afterwards.
     const all = fleet.filesWith((node) => ({
       ...appOn(node, 'v1'),
       ...(node.startsWith('core') ? { '/etc/side.conf': 'one' } : {}),
     }));
-    await until(() => fleet.folders.files(CORE)['/etc/side.conf'] === 'one', `${CORE} has what was committed`);
+    await until(() => fleet.folders.files(CORE)['/etc/side.conf'] === 'one', `${CORE} has the committed file`);
     expect(fleet.files()).toEqual(all);
     expect(await fleet.ended(await fleet.publish({ delete: [{ kind: 'File', name: 'side' }] }))).toMatchObject({
       phase: 'committed',
@@ -82,7 +82,7 @@ describe('nodes that do not answer, come and go', () => {
     });
   });
 
-  test('where failures are allowed the rollout ends without it, and it gets the committed config when it is back', async () => {
+  test('if failures are allowed, the rollout ends without the node, which gets the committed config when it returns', async () => {
     const { fleet } = stage;
     await coreAnswersWithin('4s');
     fleet.processes.freeze(CORE);
@@ -92,7 +92,7 @@ describe('nodes that do not answer, come and go', () => {
     await fleet.when('leases', CORE, (lease) => lease.because === 'unknown');
     await coreAnswersWithin('60s');
     await fleet.when('pools', 'core', ({ unavailable }) => unavailable.some(({ node }) => node === CORE));
-    expect(await fleet.client.get('changes', change)).toMatchObject({ phase: 'rolling' });
+    await fleet.shows('changes', change, { phase: 'rolling' });
     await fleet.when('rollouts', change, ({ stalledBy }) => stalledBy.includes(CORE));
     fleet.witness.isBack(CORE);
     fleet.processes.thaw(CORE);
@@ -101,12 +101,12 @@ describe('nodes that do not answer, come and go', () => {
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v3')));
   });
 
-  test('a node that answers long after its lease has rolled back by itself', async () => {
+  test('a node that answers long after its lease has rolled back on its own', async () => {
     const { fleet } = stage;
     await coreAnswersWithin('5s');
     fleet.gate.hold((node, files) => node === CORE && hasVersion('v4')(node, files));
     const change = await fleet.apply(file('app', app('v4')));
-    await until(() => fleet.gate.held.has(CORE), `${CORE} is in the middle of it`);
+    await until(() => fleet.gate.held.has(CORE), `${CORE} is applying`);
     fleet.processes.freeze(CORE);
     fleet.witness.isDown(CORE);
     expect(fleet.folders.files(CORE)).toMatchObject(appOn(CORE, 'v4'));
@@ -115,12 +115,12 @@ describe('nodes that do not answer, come and go', () => {
     fleet.processes.thaw(CORE);
     await fleet.when('leases', CORE, ({ phase }) => phase === 'released');
     fleet.witness.isBack(CORE);
-    expect(await fleet.client.get('status', CORE)).toMatchObject({ verdict: 'failed', restored: true });
+    await fleet.shows('status', CORE, { verdict: 'failed', restored: true });
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v3')));
     await coreAnswersWithin('60s');
   });
 
-  test('a node that joins gets the committed config, and one that leaves counts no longer', async () => {
+  test('a node that joins gets the committed config, and one that leaves no longer counts', async () => {
     const { fleet } = stage;
     const [joining, members] = ['edge-11.dc1', 10];
     fleet.startApplier(joining, 'edge');
@@ -145,7 +145,7 @@ describe('nodes that do not answer, come and go', () => {
     expect(fleet.folders.files(joining)).toEqual(appOn(joining, 'v3'));
   });
 
-  test('a node that returns with an empty disk is given its desired config', async () => {
+  test('a node that returns with an empty disk gets its desired config', async () => {
     const { fleet } = stage;
     const before = await fleet.client.get('status', REST);
     await fleet.processes.kill(REST);
@@ -159,11 +159,11 @@ describe('nodes that do not answer, come and go', () => {
     expect(fleet.folders.files(REST)).toEqual(appOn(REST, 'v5'));
   });
 
-  test('an applier that is killed in the middle of a change carries on at its next start', async () => {
+  test('an applier that is killed during a change continues at its next start', async () => {
     const { fleet } = stage;
     fleet.gate.hold((node, files) => node === EDGE && hasVersion('v6')(node, files));
     const change = await fleet.apply(file('app', app('v6')));
-    await until(() => fleet.gate.held.has(EDGE), `${EDGE} is in the middle of it`);
+    await until(() => fleet.gate.held.has(EDGE), `${EDGE} is applying`);
     await fleet.processes.kill(EDGE);
     expect(JSON.parse(readFileSync(fleet.folders.journal(EDGE), 'utf8'))).toMatchObject({
       journal: { work: { phase: 'forward', change } },
@@ -171,8 +171,8 @@ describe('nodes that do not answer, come and go', () => {
     fleet.gate.release();
     fleet.startApplier(EDGE, 'edge');
     expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
-    expect(await fleet.client.get('status', EDGE)).toMatchObject({ verdict: 'applied', deferred: '' });
-    // The node whose disk was empty lost what it had before Sluice with it.
+    await fleet.shows('status', EDGE, { verdict: 'applied', deferred: '' });
+    // The node with the empty disk also lost the files that existed before Sluice.
     const { [REST]: renewed, ...others } = fleet.files();
     expect(renewed).toEqual(appOn(REST, 'v6'));
     expect({ ...others, [REST]: { ...ORIGINALS, ...renewed } }).toEqual(fleet.filesWith((node) => appOn(node, 'v6')));

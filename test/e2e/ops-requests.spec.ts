@@ -15,23 +15,25 @@ const VALUES: Readonly<Record<string, string>> = {
   owner: 'a spec',
   reason: 'a spec',
 };
-/** Other values, so that no request depends on those before it. */
+/** Other values, so that no request depends on an earlier one. */
 const OWN_VALUES: Partial<Record<RequestSubject, object>> = {
   'ops.node.remove': { node: 'core-01.dc1', force: true },
   // A rejected change: a committed one is refused.
   'ops.config.retry': { change: 'c2' },
+  'ops.config.rollback': { change: 'c2' },
 };
 
-/** What a fleet that is at rest refuses, and why. All else is answered. */
+/** Requests that an idle fleet refuses, and why. All others succeed. */
 const REFUSALS: Partial<Record<RequestSubject, string>> = {
   'ops.rollout.pause': 'conflict',
   'ops.rollout.resume': 'conflict',
   'ops.rollout.abort': 'conflict',
   'ops.node.skip': 'conflict',
+  'ops.config.rollback': 'conflict',
   'ops.node.drained': 'not-found',
   'ops.known-bad.clear': 'not-found',
 };
-/** Where the answer is the value of a key. */
+/** Requests whose answer is the value of a key. */
 const KEYS: Partial<Record<RequestSubject, readonly [bucket: ViewBucket, key: string]>> = {
   'ops.rollout.get': ['rollouts', 'c1'],
   'ops.node.get': ['nodes', 'edge-01.dc1'],
@@ -48,10 +50,10 @@ const CODES = rowsOf('error-codes.md').flatMap(([code = '', status = '']) =>
   /^\d{3}$/.test(status) ? [code.replaceAll('`', '')] : [],
 );
 
-/** The fields of an answer, as the protocol documents them: with a question mark where they may be absent. */
+/** The fields of an answer as the protocol documents them, with a question mark if they may be absent. */
 function documentedFields(subject: RequestSubject): readonly string[] {
-  const row = rowsOf('protocol.md').find(([asked = '']) => {
-    const [first = '', ...more] = [...asked.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
+  const row = rowsOf('protocol.md').find(([cell = '']) => {
+    const [first = '', ...more] = [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
     const prefix = first.replace(/[^.]+$/, '');
     return [first, ...more.map((name) => (name.startsWith('ops.') ? name : prefix + name))].includes(subject);
   });

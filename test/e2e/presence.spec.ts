@@ -3,7 +3,7 @@ import { fleetFixture } from './fleet.js';
 import { file, pool } from './manifests.js';
 import type { Files } from './node-folders.js';
 
-/** Beats come every 10 s; a busy machine may delay one. */
+/** Heartbeats come every 10 s. A busy machine may delay one. */
 const SILENT_SECONDS = 15;
 const [CORE, REST] = ['core-01.dc1', 'rest-01.dc1'] as const;
 const app = (version: string): string => `app ${version} on {{ node.name }}\n`;
@@ -31,7 +31,7 @@ describe('silence, skipping and new labels', () => {
       unavailable.some(({ node, because }) => node === REST && because === 'silent'),
     );
     const change = await fleet.apply(file('app', app('v2')));
-    // Its pool has a budget of one, so the others of that pool wait for it; those of the other pools do not.
+    // Its pool has a budget of one, so the other nodes of that pool wait for it. Those of other pools do not.
     await until(
       () =>
         [...fleet.nodesOf('edge'), ...fleet.nodesOf('core')].every(
@@ -57,7 +57,7 @@ describe('silence, skipping and new labels', () => {
     ]);
   });
 
-  test('a rollout goes on without a node that is skipped, which gets the committed config when it is back', async () => {
+  test('a rollout continues without a skipped node, which gets the committed config when it returns', async () => {
     const { fleet } = stage;
     expect(await fleet.ended(await fleet.apply(pool('core', 1, { applyTimeout: '4s' })))).toMatchObject({
       phase: 'committed',
@@ -67,7 +67,7 @@ describe('silence, skipping and new labels', () => {
     await fleet.when('rollouts', change, ({ stalledBy }) => stalledBy.includes(CORE));
     expect(await fleet.cli('skip', CORE, '--reason', 'it burns')).toMatchObject({ code: 0 });
     await fleet.when('status', CORE, ({ skipped }) => skipped !== '');
-    // The lease that it gets after that has time until it is thawed: another try would come a minute later.
+    // The lease that it gets after that lasts until the node is thawed. Another try would come a minute later.
     expect(await fleet.ended(await fleet.apply(pool('core', 1)))).toMatchObject({ phase: 'committed', nodes: 0 });
     expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, node === CORE ? 'v2' : 'v3')));
@@ -76,7 +76,22 @@ describe('silence, skipping and new labels', () => {
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v3')));
   });
 
-  test('a node with new labels gets what those select, and what it had from the old ones goes', async () => {
+  test('a node that wakes after a rollback, and never started its lease, does not count as rolled back', async () => {
+    const { fleet } = stage;
+    expect(await fleet.ended(await fleet.apply(pool('core', 1, { applyTimeout: '4s' })))).toMatchObject({
+      phase: 'committed',
+    });
+    fleet.processes.freeze(CORE);
+    const change = await fleet.apply(file('app', app('v4')));
+    await fleet.when('rollouts', change, ({ phase, pools }) => phase === 'reverted' && pools['core']?.done === 1);
+    fleet.processes.thaw(CORE);
+    const { pools } = await fleet.when('rollouts', change, ({ pools: now }) => now['core']?.done === 2);
+    expect(pools['core']).toMatchObject({ nodes: 2, done: 2, untouched: 2 });
+    expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v3')));
+    expect(await fleet.ended(await fleet.apply(pool('core', 1)))).toMatchObject({ phase: 'committed' });
+  });
+
+  test('a node with new labels gets the config that they select, and loses the old one', async () => {
     const { fleet } = stage;
     expect(
       await fleet.ended(await fleet.apply(file('edge', 'edge\n', 'edge'), file('rest', 'rest\n', 'rest'))),
@@ -84,7 +99,7 @@ describe('silence, skipping and new labels', () => {
     expect(fleet.folders.files(REST)).toEqual({ ...appOn(REST, 'v3'), '/etc/rest.conf': 'rest\n' });
     await fleet.processes.stop(REST);
     fleet.startApplier(REST, 'edge');
-    await until(() => fleet.folders.files(REST)['/etc/edge.conf'] === 'edge\n', `${REST} has what is for the edge`);
+    await until(() => fleet.folders.files(REST)['/etc/edge.conf'] === 'edge\n', `${REST} has the file for the edge`);
     await fleet.when('status', REST, ({ hash, desired, pool: now }) => hash === desired && now === 'edge');
     expect(fleet.folders.files(REST)).toEqual({ ...appOn(REST, 'v3'), '/etc/edge.conf': 'edge\n' });
     await fleet.when('pools', 'edge', ({ members }) => members === 3);

@@ -3,15 +3,15 @@ import { closeSync, existsSync, openSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Guard } from '#libs/process';
 
-/** The folder of package.json, whether this runs from the sources or from dist. */
+/** The folder of package.json, both in the sources and in dist. */
 export const ROOT = rootAbove(__dirname);
 export const SLUICE = join(ROOT, 'bin', 'sluice');
-/** Longer than a clean end ever takes; what is still there then is killed. */
+/** Longer than a clean shutdown takes. After that, a process is killed. */
 const GRACE_MS = 8_000;
 
 /**
- * Processes that a spec starts, ends, kills and freezes by their name. Nobody starts them again; they end with the
- * spec, also when that is killed.
+ * Processes that a test starts, ends, kills and freezes by name. They are not restarted. They end with the test, even
+ * if it is killed.
  */
 export class Processes {
   private readonly children = new Map<string, ChildProcess>();
@@ -22,7 +22,7 @@ export class Processes {
     private readonly env: NodeJS.ProcessEnv,
   ) {}
 
-  /** Runs `sluice …args` under this name, or another program of Node's; with more of an environment than the others. */
+  /** Runs `sluice …args` under this name, or another Node.js program, with additional environment variables. */
   start(
     name: string,
     args: readonly string[],
@@ -45,35 +45,35 @@ export class Processes {
     return child !== undefined && isAlive(child);
   }
 
-  /** Of all that was ever started. */
+  /** The names of all processes that were ever started. */
   get names(): readonly string[] {
     return [...this.children.keys()];
   }
 
-  /** Undefined when it does not run. */
+  /** Undefined if it does not run. */
   pid(name: string): number | undefined {
     const child = this.children.get(name);
     return child !== undefined && isAlive(child) ? child.pid : undefined;
   }
 
-  /** Those that run now, with their ids. */
+  /** The running processes, with their pids. */
   get pids(): ReadonlyMap<string, number> {
     return new Map(
       [...this.children].filter(([, child]) => isAlive(child)).map(([name, child]) => [name, child.pid as number]),
     );
   }
 
-  /** SIGTERM, and waits for its end. */
+  /** Sends SIGTERM, and waits until it has ended. */
   stop(name: string): Promise<void> {
     return end(this.child(name), 'SIGTERM');
   }
 
-  /** kill -9, and waits for its end. */
+  /** kill -9, and waits until it has ended. */
   kill(name: string): Promise<void> {
     return end(this.child(name), 'SIGKILL');
   }
 
-  /** It does nothing at all until it is thawed. */
+  /** Stops it with SIGSTOP until it is thawed. */
   freeze(name: string): void {
     this.child(name).kill('SIGSTOP');
   }

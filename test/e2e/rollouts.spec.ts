@@ -27,7 +27,7 @@ describe('a fleet of 40 nodes in three pools', () => {
   afterEach(() => {
     const { gate, witness } = stage.fleet;
     gate.release();
-    gate.isSick = () => false;
+    gate.isUnhealthy = () => false;
     expect(witness.exceeded).toEqual([]);
   });
 
@@ -56,10 +56,11 @@ describe('a fleet of 40 nodes in three pools', () => {
     );
   });
 
-  test('a change of which the third node falls ill is rolled back everywhere, and is refused when it comes again, until it is cleared', async () => {
+  test('a change that fails on its third node is rolled back everywhere, and refused when it is published again, until it is cleared', async () => {
     const { fleet } = stage;
     const changed = new Set<string>();
-    fleet.gate.isSick = (node, files) => hasVersion('v2')(node, files) && [...changed.add(node)].indexOf(node) === 2;
+    fleet.gate.isUnhealthy = (node, files) =>
+      hasVersion('v2')(node, files) && [...changed.add(node)].indexOf(node) === 2;
     const bad = await fleet.apply(file('app', app('v2')));
     expect(await fleet.ended(bad)).toMatchObject({ phase: 'ended', outcome: 'reverted' });
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v1')));
@@ -85,14 +86,14 @@ describe('a fleet of 40 nodes in three pools', () => {
     );
     expect(granted).toEqual([]);
 
-    fleet.gate.isSick = () => false;
+    fleet.gate.isUnhealthy = () => false;
     expect(await fleet.cli('clear', hash, '--reason', 'the disk was full')).toMatchObject({ code: 0 });
     const cleared = await fleet.cli('retry', again, '--wait');
     expect(cleared).toMatchObject({ code: 0 });
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v2')));
   });
 
-  test('a correction while a rollout runs takes its place, and nodes not yet started go straight to it', async () => {
+  test('a correction replaces a running rollout, and nodes that have not started go straight to it', async () => {
     const { fleet } = stage;
     fleet.gate.hold(hasVersion('v3'));
     const older = await fleet.apply(file('app', app('v3')));
@@ -105,24 +106,24 @@ describe('a fleet of 40 nodes in three pools', () => {
     expect(await fleet.ended(older)).toMatchObject({ phase: 'ended', outcome: 'superseded' });
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v4')));
     const hadOlder = new Set(
-      fleet.gate.asked.filter(({ node, files }) => hasVersion('v3')(node, files)).map(({ node }) => node),
+      fleet.gate.requests.filter(({ node, files }) => hasVersion('v3')(node, files)).map(({ node }) => node),
     );
     expect([...hadOlder].sort()).toEqual(started.sort());
   });
 
-  test('changes that share no node go side by side, and one that does waits for the other', async () => {
+  test('changes without a common node run in parallel, and one with a common node waits', async () => {
     const { fleet } = stage;
     fleet.gate.hold((_node, files) => files['/etc/edge.conf'] === 'one' || files['/etc/core.conf'] === 'one');
     const edge = await fleet.apply(file('edge', 'one', 'edge'));
     const core = await fleet.apply(file('core', 'one', 'core'));
     const later = await fleet.apply(file('later', 'two', 'edge'));
-    await until(() => fleet.gate.held.size === 3, 'both are at work');
+    await until(() => fleet.gate.held.size === 3, 'three nodes are applying');
     expect(
       (await fleet.events(`config.waiting.${later}`)).map(
         ({ body }) => (body as { readonly waitsFor: readonly string[] }).waitsFor,
       ),
     ).toEqual([[edge]]);
-    expect(await fleet.client.get('changes', later)).toMatchObject({ phase: 'waiting', waitsFor: [edge] });
+    await fleet.shows('changes', later, { phase: 'waiting', waitsFor: [edge] });
     fleet.gate.release();
     for (const change of [edge, core, later]) expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
     const own = (node: string): Files =>
@@ -140,12 +141,12 @@ describe('a fleet of 40 nodes in three pools', () => {
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v4')));
   });
 
-  test('a paused rollout finishes what it began and begins nothing, and goes on when told', async () => {
+  test('a paused rollout finishes its leases and grants none, and continues when it is resumed', async () => {
     const { fleet } = stage;
     fleet.gate.hold(hasVersion('v5'));
     const change = await fleet.apply(file('app', app('v5')));
     await until(() => fleet.gate.held.size === 5, 'every unit is in use');
-    const begun = [...fleet.gate.held].sort();
+    const started = [...fleet.gate.held].sort();
     expect(await fleet.client.request('ops.rollout.pause', { change, by: 'e2e', reason: 'lunch' })).toMatchObject({
       change,
       paused: true,
@@ -155,12 +156,12 @@ describe('a fleet of 40 nodes in three pools', () => {
       async () => (await fleet.client.request<RolloutAnswer>('ops.rollout.get', { change })).applied === 5,
       'what had begun is finished',
     );
-    const waiting = fleet.nodes.filter((node) => !begun.includes(node));
+    const waiting = fleet.nodes.filter((node) => !started.includes(node));
     expect(await fleet.client.request<WhyAnswer>('ops.node.why', { node: waiting[0] as string })).toMatchObject({
       because: 'paused',
       text: `${change} is paused by e2e: lunch`,
     });
-    expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, begun.includes(node) ? 'v5' : 'v4')));
+    expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, started.includes(node) ? 'v5' : 'v4')));
     expect(await fleet.client.request('ops.rollout.resume', { change, by: 'e2e' })).toMatchObject({
       change,
       paused: false,
@@ -169,7 +170,28 @@ describe('a fleet of 40 nodes in three pools', () => {
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v5')));
   });
 
-  test('an aborted rollout takes back what it did, and makes nothing known-bad', async () => {
+  test('a change with a pace of its own has no more nodes in the middle of it, over all pools', async () => {
+    const { fleet } = stage;
+    const { length } = fleet.witness.works;
+    fleet.gate.hold((_node, files) => files['/etc/paced.conf'] === 'one');
+    const change = await fleet.publish({ apply: [file('paced', 'one')], strategy: { maxUnavailable: '5%' } });
+    await until(() => fleet.gate.held.size === 2, 'two of 40 nodes are applying');
+    const [waiting = ''] = fleet.nodes.filter((node) => !fleet.gate.held.has(node));
+    expect(await fleet.client.request<WhyAnswer>('ops.node.why', { node: waiting })).toMatchObject({
+      because: 'budget',
+      text: expect.stringMatching(/ changes at most 2 nodes at once [(]its maxUnavailable[)]: /) as string,
+    });
+    fleet.gate.release();
+    expect(await fleet.ended(change)).toMatchObject({ phase: 'committed', nodes: 40 });
+    const works = fleet.witness.works.slice(length);
+    const together = works.map(({ fromMs }) => works.filter((one) => one.fromMs <= fromMs && fromMs < one.toMs).length);
+    expect(Math.max(...together)).toBe(2);
+    expect(await fleet.ended(await fleet.publish({ delete: [{ kind: 'File', name: 'paced' }] }))).toMatchObject({
+      phase: 'committed',
+    });
+  });
+
+  test('an aborted rollout rolls back, and makes nothing known-bad', async () => {
     const { fleet } = stage;
     const judged = (await fleet.events('config.judged.*')).length;
     fleet.gate.hold(hasVersion('v6'));
@@ -185,7 +207,7 @@ describe('a fleet of 40 nodes in three pools', () => {
     expect(await fleet.events('config.judged.*')).toHaveLength(judged);
   });
 
-  test('a file that stood there before comes back when its fragment is deleted', async () => {
+  test('a file that existed before is restored when its fragment is deleted', async () => {
     const { fleet } = stage;
     expect(await fleet.ended(await fleet.apply(file('banner', 'managed\n')))).toMatchObject({
       phase: 'committed',
@@ -194,11 +216,15 @@ describe('a fleet of 40 nodes in three pools', () => {
     expect(fleet.files()).toEqual(
       fleet.filesWith((node) => ({ ...appOn(node, 'v5'), '/etc/banner.conf': 'managed\n' })),
     );
-    expect(await fleet.cli('delete', 'File', 'banner', '--wait')).toMatchObject({ code: 0 });
+    expect(await fleet.cli('delete', 'File', 'banner', '--wait')).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining('belongs to the source e2e: ') as string,
+    });
+    expect(await fleet.cli('delete', 'File', 'banner', '--take-over', '--wait')).toMatchObject({ code: 0 });
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v5')));
   });
 
-  test('at the end no node is deferred, no lease is open, and no action was needed', async () => {
+  test('in the end no node is deferred, no lease is open, and no action was needed', async () => {
     const { fleet } = stage;
     await until(
       async () => [...(await fleet.client.list('leases')).values()].every(({ phase }) => phase === 'released'),

@@ -4,19 +4,19 @@ import { fleetFixture, type Fleet } from './fleet.js';
 import { file } from './manifests.js';
 import type { Files } from './node-folders.js';
 
-/** Everything that people see, without the sequence at which it was written. */
+/** Everything that people see, without the ledger sequences. */
 async function views(fleet: Fleet): Promise<Readonly<Record<string, unknown>>> {
   const found = await Promise.all(
     VIEW_BUCKETS.map(async (bucket) => [bucket, await fleet.client.list(bucket)] as const),
   );
-  const shown = ([key, { ledger: _, ...value }]: [string, { readonly ledger: number }]): [string, unknown] => [
+  const withoutLedger = ([key, { ledger: _, ...value }]: [string, { readonly ledger: number }]): [string, unknown] => [
     key,
     value,
   ];
   return Object.fromEntries(
     found.map(([bucket, values]) => [
       bucket,
-      Object.fromEntries([...values].map(shown).toSorted(([a], [b]) => (a < b ? -1 : 1))),
+      Object.fromEntries([...values].map(withoutLedger).toSorted(([a], [b]) => (a < b ? -1 : 1))),
     ]),
   );
 }
@@ -26,7 +26,7 @@ const others = (node: string): Files => ({
   ...(node.startsWith('core') ? { '/etc/core.conf': 'core\n' } : {}),
 });
 
-describe('a fleet that keeps no fact longer than it must', () => {
+describe('a fleet that keeps each fact as short as possible', () => {
   // The merger looks every second, and every fact is old.
   const stage = fleetFixture({
     sizes: [2, 1, 3],
@@ -34,7 +34,7 @@ describe('a fleet that keeps no fact longer than it must', () => {
   });
   const first = async (): Promise<number> => (await stage.fleet.client.inspect()).ledger.first;
 
-  /** All die at once; each that begins to lead writes a snapshot of what it has folded. */
+  /** All are killed at once. Each copy that starts to lead stores a snapshot of its fold. */
   const killAndStart = async (): Promise<void> => {
     const { fleet } = stage;
     await Promise.all(SERVICES.map((service) => fleet.processes.kill(service)));
@@ -54,7 +54,7 @@ describe('a fleet that keeps no fact longer than it must', () => {
       );
   };
 
-  test('has the same state after all services were killed, with nothing left to fold it from but snapshots', async () => {
+  test('has the same state after all services were killed and started from snapshots only', async () => {
     const { fleet } = stage;
     const content = 'motd {{ node.name }}\n';
     const [good, edge] = [await fleet.apply(file('motd', content)), await fleet.apply(file('more', 'more\n', 'edge'))];
@@ -62,14 +62,12 @@ describe('a fleet that keeps no fact longer than it must', () => {
     const refused = await fleet.apply(file('other', '{{ node.nothing }}\n'));
     expect(await fleet.ended(refused)).toMatchObject({ phase: 'rejected' });
     for (const change of [good, edge]) await fleet.when('rollouts', change, ({ phase }) => phase === 'succeeded');
-    // Two snapshots of each service: what lies before the older one goes.
+    // Each service needs two snapshots: everything before the older one is trimmed.
     await killAndStart();
     const { last } = (await fleet.client.inspect()).ledger;
-    await fleet.when(
-      'rollouts',
-      await fleet.apply(file('core', 'core\n', 'core')),
-      ({ phase }) => phase === 'succeeded',
-    );
+    const core = await fleet.apply(file('core', 'core\n', 'core'));
+    await fleet.ended(core);
+    await fleet.when('rollouts', core, ({ phase }) => phase === 'succeeded');
     await killAndStart();
     await until(async () => (await first()) >= last, 'the ledger is trimmed');
     const before = await views(fleet);
@@ -79,7 +77,7 @@ describe('a fleet that keeps no fact longer than it must', () => {
     expect(fleet.files()).toEqual(fleet.filesWith((node) => ({ '/etc/motd.conf': `motd ${node}\n`, ...others(node) })));
   });
 
-  test('takes the next change, refuses the next bad one, and lets nothing go that is named', async () => {
+  test('accepts the next change, refuses the next bad one, and keeps everything that is referenced', async () => {
     const { fleet } = stage;
     const next = await fleet.apply(file('motd', 'next\n'));
     expect(await fleet.ended(next)).toMatchObject({ phase: 'committed', nodes: 6 });

@@ -8,11 +8,11 @@ import { until } from '#libs/testing';
 import { Namespace } from '../../services/applier/src/testing/network-namespace.js';
 import { ROOT } from './processes.js';
 
-/** A small network that this machine is not in: two hosts, the one with the server and the node. */
+/** A small network of two hosts, one with the server and one with the node. This machine is not part of it. */
 const [SERVER, NODE] = ['192.168.213.1', '192.168.213.2'] as const;
 export const WIRE = '192.168.213.0/30';
 
-/** A node in a network namespace, whose applier reaches the server over one wire only. */
+/** A node in a network namespace, whose applier can reach the server only over one link. */
 export class WiredNode {
   readonly net = new Namespace();
   readonly folder = mkdtempSync(join(tmpdir(), 'sluice-wired-'));
@@ -22,7 +22,7 @@ export class WiredNode {
   private child: ChildProcess | undefined;
   private readonly wire = `slw${process.pid}`.slice(0, 15);
 
-  /** Lays the wire, and lets what listens on loopback be reached over it. */
+  /** Creates the link, and makes a port on loopback reachable over it. */
   async lay(target: number): Promise<string> {
     const { net, wire } = this;
     net.host('ip', 'link', 'add', wire, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', net.name);
@@ -48,13 +48,13 @@ export class WiredNode {
     return `nats://${SERVER}:${typeof address === 'object' ? address?.port : ''}`;
   }
 
-  /** Starts the applier, a real process inside the namespace. */
+  /** Starts the applier, as a real process in the namespace. */
   start(url: string): void {
     const log = openSync(join(this.folder, 'applier.log'), 'a');
-    const words = ['netns', 'exec', this.net.name, process.execPath, join(ROOT, 'dist/services/applier/src/main.js')];
+    const args = ['netns', 'exec', this.net.name, process.execPath, join(ROOT, 'dist/services/applier/src/main.js')];
     this.child = spawn(
       'ip',
-      [...words, '--node', 'wired', '--root', '/', '--state', join(this.folder, 'state'), '--server', url],
+      [...args, '--node', 'wired', '--root', '/', '--state', join(this.folder, 'state'), '--server', url],
       { stdio: ['ignore', log, log], detached: true },
     );
     closeSync(log);

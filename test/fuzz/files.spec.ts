@@ -6,9 +6,11 @@ import { run, type CommandOutput } from '../e2e/fleet.js';
 import { SLUICE } from '../e2e/processes.js';
 import { GOOD_FILES, ODD_FILES } from './doors/files.js';
 
-/** Nobody answers there. */
+/** Nothing listens there. */
 const NO_SERVER = 'nats://127.0.0.1:1';
-/** Of JavaScript's own memory: what reads all or builds all of it dies, with another exit code. */
+/**
+ * The limit of the JavaScript heap. A command that reads or builds everything in memory dies with another exit code.
+ */
 const HEAP_MIB = 200;
 
 describe('odd files given to -f', () => {
@@ -25,23 +27,23 @@ describe('odd files given to -f', () => {
   const sluice = (args: readonly string[], input = ''): Promise<CommandOutput> =>
     run(process.execPath, [SLUICE, ...args], { env, input });
   const plan = (path: string, input = ''): Promise<CommandOutput> => sluice(['plan', '-f', path], input);
-  const words = ({ stdout, stderr }: CommandOutput): string => stdout + stderr;
+  const outputOf = ({ stdout, stderr }: CommandOutput): string => stdout + stderr;
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   test.each(Object.keys(ODD_FILES))('%s', async (name) => {
-    const { content, code, says } = (
-      ODD_FILES[name] as () => { content: Buffer | string; code: number; says: RegExp }
+    const { content, code, output } = (
+      ODD_FILES[name] as () => { content: Buffer | string; code: number; output: RegExp }
     )();
     writeFileSync(file, content);
     const ran = await plan(file);
-    expect({ code: ran.code, words: words(ran).slice(0, 2_000) }).toEqual({
+    expect({ code: ran.code, words: outputOf(ran).slice(0, 2_000) }).toEqual({
       code,
-      words: expect.stringMatching(says) as string,
+      words: expect.stringMatching(output) as string,
     });
   });
 
-  test.each(Object.keys(GOOD_FILES))('%s is no fault', async (name) => {
+  test.each(Object.keys(GOOD_FILES))('%s is accepted', async (name) => {
     writeFileSync(file, GOOD_FILES[name] as Buffer);
     expect(await plan(file)).toMatchObject({
       code: 6,
@@ -49,7 +51,7 @@ describe('odd files given to -f', () => {
     });
   });
 
-  test('a pipe that nobody writes into, a device, a folder and what it may hold', async () => {
+  test('a pipe without a writer, a device, and a folder with odd contents are refused', async () => {
     const odd = join(folder, 'folder');
     mkdirSync(join(odd, 'below.yaml'), { recursive: true });
     const pipe = join(folder, 'pipe');
@@ -60,7 +62,10 @@ describe('odd files given to -f', () => {
     });
     expect(await plan('/dev/null')).toMatchObject({ code: 2, stderr: expect.stringMatching(/no manifest/) as string });
     const endless = await plan('/dev/zero');
-    expect([endless.code, words(endless)]).toEqual([3, expect.stringMatching(/\/dev\/zero is larger than 4096 KiB/)]);
+    expect([endless.code, outputOf(endless)]).toEqual([
+      3,
+      expect.stringMatching(/\/dev\/zero is larger than 4096 KiB/),
+    ]);
     expect(await plan(odd)).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(/below\.yaml is a folder/) as string,
@@ -78,7 +83,7 @@ describe('odd files given to -f', () => {
     });
   });
 
-  test('a pipe is read as far as somebody writes into it', async () => {
+  test('a pipe is read as long as its writer writes', async () => {
     const pipe = join(folder, 'written');
     execFileSync('mkfifo', [pipe]);
     writeFileSync(file, GOOD_FILES['CRLF'] as Buffer);
@@ -86,9 +91,9 @@ describe('odd files given to -f', () => {
     expect(read).toMatchObject({ code: 6, stderr: expect.stringMatching(/no nats-server answers/) as string });
   });
 
-  test('stdin is read as far as a change can reach', async () => {
+  test('stdin is read up to the size limit of a change', async () => {
     const ran = await plan('-', '# comment\n'.repeat(1_000_000));
-    expect([ran.code, words(ran)]).toEqual([3, expect.stringMatching(/stdin is larger than 4096 KiB/)]);
+    expect([ran.code, outputOf(ran)]).toEqual([3, expect.stringMatching(/stdin is larger than 4096 KiB/)]);
   });
 
   test('the other flags that name files are as careful', async () => {

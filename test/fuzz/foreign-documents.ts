@@ -1,4 +1,4 @@
-/** Well-formed documents of other systems: what a person publishes to the wrong place. */
+/** Well-formed documents of other systems, which people may publish to the wrong place. */
 export const FOREIGN: readonly object[] = [
   {
     apiVersion: 'v1',

@@ -4,6 +4,7 @@ import { Chance } from '../simulation/world/chance.js';
 import { edit } from './doors/buckets.js';
 import { badChange, SPECS } from './doors/changes.js';
 import { badFact } from './doors/facts.js';
+import { hostileManifests } from './doors/hostile-trees.js';
 import { badHeartbeat, badPush, badReport } from './doors/reports.js';
 import { badRequest } from './doors/requests.js';
 import { editFolder } from './doors/state-folders.js';
@@ -31,7 +32,7 @@ const GENERATORS: Readonly<Record<string, (chance: Chance) => object>> = {
 };
 
 describe.each(Object.entries(GENERATORS))('the generator of %s', (_name, generate) => {
-  /** With digests in place of bodies, which are large. */
+  /** Shows digests instead of bodies, because bodies are large. */
   const series = (seed: number, count = 30): readonly object[] => {
     const chance = new Chance(seed, 'fuzz');
     return Array.from({ length: count }, () => {
@@ -40,18 +41,31 @@ describe.each(Object.entries(GENERATORS))('the generator of %s', (_name, generat
     });
   };
 
-  test('gives the same for the same seed, and something else for another', () => {
+  test('returns the same for the same seed, and something else for another', () => {
     expect(series(1)).toEqual(series(1));
     expect(series(1)).not.toEqual(series(2));
   });
 
-  test('knows many ways to be wrong', () => {
+  test('knows many kinds of errors', () => {
     const kinds = new Set(series(3, 200).map((one) => (one as { readonly what: string }).what));
     expect(kinds.size).toBeGreaterThanOrEqual(4);
   });
 });
 
-test('manifests of every kind are thrown, and each would be taken as it stands here', () => {
+test('manifests for hostile trees are the same for the same seed, and most reach the nodes', () => {
+  const series = (seed: number) => {
+    const chance = new Chance(seed, 'fuzz');
+    return Array.from({ length: 300 }, () => hostileManifests(chance, 'edge'));
+  };
+  expect(series(1)).toEqual(series(1));
+  expect(series(1)).not.toEqual(series(2));
+  const all = series(3);
+  const readable = all.filter((manifests) => manifests.every((one) => checkManifest(one, '').ok));
+  expect(readable.length).toBeGreaterThan(all.length / 2);
+  expect([...new Set(all.flat().map(({ kind }) => kind))].sort()).toEqual(['Directory', 'File', 'Link', 'Probe']);
+});
+
+test('the manifests of every kind are valid before an error is added', () => {
   expect(Object.keys(SPECS).sort()).toEqual(KINDS.map(({ name }) => name).sort());
   const checked = Object.entries(SPECS).map(([kind, spec]) =>
     checkManifest({ apiVersion: 'sluice.dev/v1alpha1', kind, metadata: { name: 'fuzz' }, spec }, ''),
@@ -59,13 +73,13 @@ test('manifests of every kind are thrown, and each would be taken as it stands h
   expect(checked.flatMap((one) => (one.ok ? [] : one.reasons))).toEqual([]);
 });
 
-describe('what is thrown', () => {
+describe('the bad input', () => {
   const bodies = (seed: number): readonly { readonly body: Buffer; readonly unreadable: boolean }[] => {
     const chance = new Chance(seed, 'fuzz');
     return Array.from({ length: 300 }, () => badReport(chance, NODES));
   };
 
-  test('is no JSON object where it is said to be unreadable', () => {
+  test('is not a JSON object if it is marked as unreadable', () => {
     const isObject = (body: Buffer): boolean => {
       try {
         const value: unknown = JSON.parse(body.toString());
@@ -78,7 +92,7 @@ describe('what is thrown', () => {
     expect(bodies(1).filter(({ unreadable }) => unreadable).length).toBeGreaterThan(50);
   });
 
-  test('comes near the largest message of the server, and beyond it', () => {
+  test("includes messages near and above the server's size limit", () => {
     const sizes = bodies(2).map(({ body }) => body.length);
     expect(sizes.some((size) => size > 0.9 * MAX_PAYLOAD && size <= MAX_PAYLOAD)).toBe(true);
     expect(sizes.some((size) => size === 0 || size > MAX_PAYLOAD - 200)).toBe(true);

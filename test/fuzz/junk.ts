@@ -1,33 +1,33 @@
 import type { Chance } from '../simulation/world/chance.js';
 import { FOREIGN } from './foreign-documents.js';
 
-/** A body that somebody sends by mistake or in malice, and what a refusal of it has to say. */
+/** A body that is sent by mistake or with malicious intent, and what its refusal must say. */
 export interface Junk {
-  /** What is wrong with it, for the words of a failure. */
+  /** What is wrong with it, for failure messages. */
   readonly what: string;
   readonly body: Buffer;
-  /** Nobody can read it as a JSON object: a door that decodes has to refuse it. */
+  /** It is not a JSON object, so everything that decodes it must refuse it. */
   readonly unreadable: boolean;
-  /** The one field that is wrong, where there is one. */
+  /** The name of the wrong field, if exactly one field is wrong. */
   readonly field?: string;
 }
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 export type Example = { readonly [key: string]: Json };
 
-/** nats-server's own limit, as Sluice runs it. */
+/** The limit of nats-server, as Sluice runs it. */
 export const MAX_PAYLOAD = 1_048_576;
 
-/** Something that is not what the example shows: no JSON at all, or the example with one thing wrong. */
+/** Not JSON, or the example with one error. */
 export function junk(chance: Chance, example: Example): Junk {
-  return chance.happens(0.4)
+  return chance.flip(0.4)
     ? unreadable(chance, example)
-    : chance.happens(0.15)
+    : chance.flip(0.15)
       ? large(chance, example)
       : mutated(chance, example);
 }
 
-/** No JSON object, whatever the door. */
+/** A body that is never a JSON object. */
 export function unreadable(chance: Chance, example: Example): Junk {
   const good = JSON.stringify(example);
   const of = (what: string, body: string | Buffer): Junk => ({
@@ -36,10 +36,10 @@ export function unreadable(chance: Chance, example: Example): Junk {
     unreadable: true,
   });
   return chance.pick<() => Junk>([
-    () => of('a part of JSON', good.slice(0, chance.whole(1, good.length - 1))),
-    () => of('only spaces', ' '.repeat(chance.whole(1, 9))),
-    () => of('NUL bytes', Buffer.alloc(chance.whole(1, 64))),
-    () => of('random bytes', bytes(chance, chance.whole(1, 200))),
+    () => of('a part of JSON', good.slice(0, chance.integer(1, good.length - 1))),
+    () => of('only spaces', ' '.repeat(chance.integer(1, 9))),
+    () => of('NUL bytes', Buffer.alloc(chance.integer(1, 64))),
+    () => of('random bytes', bytes(chance, chance.integer(1, 200))),
     () => of('JSON and then more', `${good}}`),
     () => of('YAML', 'apiVersion: v1\nkind: Pod\n'),
     () => of('a list', `[${good}]`),
@@ -47,16 +47,16 @@ export function unreadable(chance: Chance, example: Example): Junk {
     () => of('a word', chance.pick(['null', 'true', '"text"', 'NaN', 'undefined', '-Infinity'])),
     () => of('lists without end', nested('[', ']', chance.pick([100, 10_000, 300_000]))),
     () => of('objects that are not closed', '{"a":'.repeat(chance.pick([100, 10_000, 100_000]))),
-    () => of('numbers without end', `{"n":${'9'.repeat(chance.whole(400, 100_000))}`),
+    () => of('numbers without end', `{"n":${'9'.repeat(chance.integer(400, 100_000))}`),
   ])();
 }
 
-/** The example and one field wrong: its type, its size, its key, or one that nobody knows. */
+/** The example with one wrong field: its type, its size, its key, or an unknown field. */
 export function mutated(chance: Chance, example: Example): Junk {
   const field = chance.pick(Object.keys(example));
   const [what, value] = hostile(chance);
-  const of = (said: string, text: string, named = field): Junk => ({
-    what: said,
+  const of = (description: string, text: string, named = field): Junk => ({
+    what: description,
     body: Buffer.from(text),
     unreadable: false,
     field: named,
@@ -74,7 +74,7 @@ export function mutated(chance: Chance, example: Example): Junk {
   ])();
 }
 
-/** Near what the server takes, or beyond it. */
+/** Close to the maximum size of a message, or above it. */
 export function large(chance: Chance, example: Example): Junk {
   const field = chance.pick(Object.keys(example));
   const size = chance.pick([300_000, 600_000, 900_000, MAX_PAYLOAD - 20_000, MAX_PAYLOAD + 1]);
@@ -94,7 +94,7 @@ export function large(chance: Chance, example: Example): Junk {
   };
 }
 
-/** A value that few fields can have, as raw JSON, and what it is. */
+/** A value that few fields accept, as raw JSON, with a description. */
 function hostile(chance: Chance): readonly [what: string, raw: string] {
   return chance.pick([
     ['null', 'null'],
@@ -125,7 +125,7 @@ function hostile(chance: Chance): readonly [what: string, raw: string] {
 
 const nested = (open: string, close: string, depth: number): string => open.repeat(depth) + close.repeat(depth);
 
-/** The example as text with one field set to raw JSON, also where that is none of JavaScript's own. */
+/** The example as text with one field set to raw JSON, which JavaScript may be unable to express. */
 function withRaw(example: Example, field: string, raw: string): string {
   const rest = Object.entries(example)
     .filter(([key]) => key !== field)
@@ -134,6 +134,6 @@ function withRaw(example: Example, field: string, raw: string): string {
 }
 
 function bytes(chance: Chance, count: number): Buffer {
-  // Never the beginning of JSON by accident.
-  return Buffer.from([0xff, ...Array.from({ length: count }, () => chance.whole(0, 255))]);
+  // Never starts like JSON.
+  return Buffer.from([0xff, ...Array.from({ length: count }, () => chance.integer(0, 255))]);
 }

@@ -11,8 +11,8 @@ Exit code: 0 every round passed, 1 one did not, 2 usage.
 `;
 
 /**
- * `npm run fuzz -- --rounds N --seed S`: N rounds from seed S on; what a round finds is printed with how to play it
- * again.
+ * `npm run fuzz -- --rounds N --seed S`: runs N rounds, starting with seed S. For each finding, prints how to repeat
+ * it.
  */
 async function main(args: readonly string[]): Promise<number> {
   const { seed: from, rounds } = roundsOrExit(HELP, args, { rounds: 10 });

@@ -9,12 +9,12 @@ const ANSWER_MS = 15_000;
 const INBOX = '_FUZZ';
 const CRLF = Buffer.from('\r\n');
 
-/** NATS as bytes on a socket: it sends what a client library would refuse to send. */
+/** NATS as bytes on a socket. It can send what a client library would refuse to send. */
 export class RawClient {
   private readonly waiting = new Map<string, (reply: Reply) => void>();
   private readonly pongs: { readonly resolve: () => void; readonly reject: (error: Error) => void }[] = [];
   private buffer = Buffer.alloc(0);
-  private asked = 0;
+  private requests = 0;
   private gone: Error | undefined;
 
   private constructor(private readonly socket: Socket) {
@@ -38,7 +38,7 @@ export class RawClient {
     return client;
   }
 
-  /** Whether the server ended this connection. */
+  /** Whether the server closed this connection. */
   get closed(): boolean {
     return this.gone !== undefined;
   }
@@ -59,9 +59,9 @@ export class RawClient {
     );
   }
 
-  /** What is answered, by the server or a service; rejects when nobody does in time. */
+  /** The answer of the server or of a service. Rejects if there is none in time. */
   request(subject: string, body: Buffer, headers: Readonly<Record<string, string>> = {}): Promise<Reply> {
-    const inbox = `${INBOX}.${(this.asked += 1)}`;
+    const inbox = `${INBOX}.${(this.requests += 1)}`;
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.waiting.delete(inbox);
@@ -76,7 +76,7 @@ export class RawClient {
     });
   }
 
-  /** Resolves when the server has read all that was sent. */
+  /** Resolves when the server has read everything that was sent. */
   async flush(): Promise<void> {
     if (this.gone !== undefined) throw this.gone;
     await new Promise<void>((resolve, reject) => {

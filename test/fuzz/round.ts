@@ -6,9 +6,10 @@ import { badChange } from './doors/changes.js';
 import type { DeliveredJunk } from './doors/door.js';
 import { badHeartbeat, badPush, badReport } from './doors/reports.js';
 import { badRequest, REQUEST_SUBJECTS } from './doors/requests.js';
+import { playHostileChange } from './hostile-change.js';
 import type { Stage } from './stage.js';
 
-/** How many of each door a round throws. */
+/** How many messages of each kind a round sends. */
 const COUNTS = {
   changes: 10,
   reports: 12,
@@ -18,12 +19,12 @@ const COUNTS = {
   requests: 2 * REQUEST_SUBJECTS.length,
 } as const;
 
-/** Throws what the seed says at every door at once; every complaint names what was thrown. */
+/** Sends everything that the seed generates, in random order. Every complaint names the message. */
 export async function playRound(stage: Stage, seed: number): Promise<readonly string[]> {
   const chance = new Chance(seed, 'fuzz');
   const before = stage.signs;
   const { nodes } = stage.fleet;
-  const standing = await stage.standing();
+  const contents = await stage.bucketContents();
   const many = <T>(count: number, make: () => T): T[] => Array.from({ length: count }, make);
   const thrown: readonly (() => Promise<readonly string[]>)[] = [
     ...many(COUNTS.changes, () => badChange(chance)).map((one) => () => change(stage, one)),
@@ -32,13 +33,14 @@ export async function playRound(stage: Stage, seed: number): Promise<readonly st
     ...many(COUNTS.pushes, () => badPush(chance, nodes)).map(
       (one) => () => stage.send(one.subject, one.body).then(() => []),
     ),
-    ...many(COUNTS.edits, () => edit(chance, standing)).map((one) => () => editBucket(stage, one)),
+    ...many(COUNTS.edits, () => edit(chance, contents)).map((one) => () => editBucket(stage, one)),
     ...REQUEST_SUBJECTS.flatMap((subject) => many(2, () => badRequest(chance, subject))).map(
       (one) => () => request(stage, one),
     ),
   ];
   const complaints: string[] = [];
   for (const one of shuffled(chance, thrown)) complaints.push(...(await one()));
+  complaints.push(...(await playHostileChange(stage, seed)));
   await stage
     .rollOut(`round ${seed}`)
     .catch((error: unknown) => complaints.push(`afterwards: ${(error as Error).message}`));
@@ -54,36 +56,36 @@ function shuffled<T>(chance: Chance, items: readonly T[]): readonly T[] {
 
 const ANSWERED = ['committed', 'rejected', 'ended'];
 
-/** A change is answered, with a reason that names the place when it is refused. */
+/** A change gets an answer. If it is refused, the reason names the place. */
 async function change(
   stage: Stage,
   { subject, body, headers, what, field, unreadable }: DeliveredJunk,
 ): Promise<readonly string[]> {
   const sequence = await stage.store(subject, body, headers);
   if (sequence === undefined) return [];
-  const said = `c${sequence} (${what}, to ${subject.slice(0, 60)})`;
+  const description = `c${sequence} (${what}, to ${subject.slice(0, 60)})`;
   const view = await until(async () => {
     const text = await stage.last('KV_changes', `$KV.changes.c${sequence}`);
     const found = text === undefined || text === '' ? undefined : parsed(text);
     return found !== undefined && ANSWERED.includes(found['phase'] as string) ? found : undefined;
-  }, said).catch((error: unknown) => (error as Error).message);
+  }, description).catch((error: unknown) => (error as Error).message);
   if (typeof view === 'string') return [view];
   if (view['phase'] !== 'rejected')
-    return unreadable ? [`${said} is no JSON object, and was ${String(view['phase'])}`] : [];
+    return unreadable ? [`${description} is no JSON object, and was ${String(view['phase'])}`] : [];
   const reasons = (view['reasons'] ?? []) as readonly Reason[];
-  if (reasons.length === 0) return [`${said} is rejected without a reason`];
+  if (reasons.length === 0) return [`${description} is rejected without a reason`];
   const rejected = await stage.last('LEDGER', `config.rejected.c${sequence}`);
-  if (rejected === undefined) return [`${said} is rejected, and no config.rejected says so`];
-  const wanted = /^(spec\.)?\w{1,60}$/.test(field ?? '') ? (field as string) : '';
+  if (rejected === undefined) return [`${description} is rejected, and no config.rejected says so`];
+  const expectedField = /^(spec\.)?\w{1,60}$/.test(field ?? '') ? (field as string) : '';
   const names = (reason: Reason): boolean =>
-    reason.message !== '' && `${reason.fragment} ${reason.field} ${reason.message}`.includes(wanted);
+    reason.message !== '' && `${reason.fragment} ${reason.field} ${reason.message}`.includes(expectedField);
   const whole = ['not-json', 'too-large', 'bad-source', 'too-deep', 'truncated', 'not-unicode'];
   return reasons.some((reason) => names(reason) || whole.includes(reason.code))
     ? []
-    : [`${said}: no reason names ${wanted}: ${JSON.stringify(reasons).slice(0, 500)}`];
+    : [`${description}: no reason names ${expectedField}: ${JSON.stringify(reasons).slice(0, 500)}`];
 }
 
-/** What cannot be read is set aside, where a person finds it. */
+/** An unreadable report is set aside as poison. */
 async function report(
   stage: Stage,
   { subject, body, headers, what, unreadable }: DeliveredJunk,
@@ -97,7 +99,7 @@ async function report(
 async function heartbeat(stage: Stage, { subject, body, what, unreadable }: DeliveredJunk): Promise<readonly string[]> {
   if (!unreadable) return stage.send(subject, body).then(() => []);
   return until(async () => {
-    // A heartbeat is not stored: it is lost while nobody leads.
+    // A heartbeat is not stored. It is lost while there is no leader.
     await stage.send(subject, body);
     return (await poisonKeys(stage)).has(`ALIVE ${subject}`);
   }, `${subject} (${what}) is set aside`).then(
@@ -109,10 +111,10 @@ async function heartbeat(stage: Stage, { subject, body, what, unreadable }: Deli
 const poisonKeys = async (stage: Stage): Promise<ReadonlySet<string>> =>
   new Set((await stage.fleet.client.inspect()).poison.map(({ stream, subject }) => `${stream} ${subject}`));
 
-function poisoned(stage: Stage, key: string, said: string): Promise<readonly string[]> {
+function poisoned(stage: Stage, key: string, description: string): Promise<readonly string[]> {
   return until(
     async () => (await stage.last('KV_poison', `$KV.poison.${key}`)) !== undefined,
-    `${said} is set aside`,
+    `${description} is set aside`,
   ).then(
     () => [],
     (error: unknown) => [(error as Error).message],
@@ -124,34 +126,35 @@ async function editBucket(stage: Stage, { subject, body, headers }: Edit): Promi
   return [];
 }
 
-/** A request is answered; one that is none by a refusal that says where. */
+/** A request gets an answer. An invalid request is refused with the place of the error. */
 async function request(
   stage: Stage,
   { subject, body, headers, what, field, unreadable }: DeliveredJunk,
 ): Promise<readonly string[]> {
-  const said = `${subject} (${what})`;
+  const description = `${subject} (${what})`;
   const reply = await until(async () => {
     const found = await stage.request(subject, body, headers);
-    // While another copy is made leader nobody answers, or one says that it does not lead: asked again, as every tool
-    // does.
+    // While the leader changes, there is no answer, or a copy answers that it is not the leader. Repeat, as every
+    // tool does.
     return found === undefined
       ? 'closed'
       : found.headers.startsWith('NATS/1.0 503') || /"code":"unavailable"/.test(found.body)
         ? undefined
         : found;
-  }, said).catch((error: unknown) => (error as Error).message);
+  }, description).catch((error: unknown) => (error as Error).message);
   if (reply === 'closed') return [];
   if (typeof reply === 'string') return [reply];
   const answer = parsed(reply.body);
-  if (answer === undefined) return [`${said} is answered by no JSON object: ${reply.body.slice(0, 200)}`];
+  if (answer === undefined) return [`${description} is answered by no JSON object: ${reply.body.slice(0, 200)}`];
   const error = answer['error'] as { readonly code?: string; readonly message?: string } | undefined;
-  if (error === undefined) return unreadable ? [`${said} is no request, and is answered`] : [];
+  if (error === undefined) return unreadable ? [`${description} is no request, and is answered`] : [];
   if (error.code === 'internal' || (error.message ?? '') === '')
-    return [`${said} is answered by ${JSON.stringify(error)}`];
-  const wanted = error.code === 'bad-request' && !unreadable && /^\w{1,60}$/.test(field ?? '') ? (field as string) : '';
-  return (error.message ?? '').includes(wanted)
+    return [`${description} is answered by ${JSON.stringify(error)}`];
+  const expectedField =
+    error.code === 'bad-request' && !unreadable && /^\w{1,60}$/.test(field ?? '') ? (field as string) : '';
+  return (error.message ?? '').includes(expectedField)
     ? []
-    : [`${said}: the answer does not name ${wanted}: ${error.message?.slice(0, 300)}`];
+    : [`${description}: the answer does not name ${expectedField}: ${error.message?.slice(0, 300)}`];
 }
 
 function parsed(text: string): Readonly<Record<string, unknown>> | undefined {

@@ -7,14 +7,14 @@ import type { BucketContents } from './doors/buckets.js';
 import { RawClient, type Reply } from './raw-client.js';
 import { linesOf, signsOf, type Signs } from './vital-signs.js';
 
-/** Long enough that what loops shows, on a machine that has other things to do. */
+/** Long enough to detect a busy loop, even on a busy machine. */
 const QUIET_MS = 2_500;
-/** Of the interval, besides what idling costs: what loops takes all of it. */
+/** Share of the interval, in addition to the CPU usage of an idle process. A busy loop uses all of it. */
 const LOOP_SHARE = 0.4;
 const MOST_QUIET_LINES = 10;
 const ERROR_LEVEL = 50;
 
-/** A fleet that is thrown at, and what must hold of it whatever was thrown. */
+/** The fleet under test, and the conditions that must hold after any input. */
 export class Stage {
   private constructor(
     readonly fleet: Fleet,
@@ -43,8 +43,8 @@ export class Stage {
   }
 
   /**
-   * The server's or a service's answer; undefined when the server ends the connection, as it does for what is too
-   * large.
+   * The answer of the server or of a service. Undefined if the server closes the connection, as it does for messages
+   * that are too large.
    */
   async request(
     subject: string,
@@ -63,7 +63,7 @@ export class Stage {
     return answer;
   }
 
-  /** The sequence in the stream; undefined when the server took it not, or had it already. */
+  /** The sequence in the stream. Undefined if the server refused the message, or already had it. */
   async store(
     subject: string,
     body: Buffer,
@@ -83,7 +83,7 @@ export class Stage {
     });
   }
 
-  /** The newest message under a subject of a stream, as the server keeps it. */
+  /** The newest message on a subject of a stream, as the server stores it. */
   async last(stream: string, subject: string): Promise<string | undefined> {
     const reply = await this.request(
       `$JS.API.STREAM.MSG.GET.${stream}`,
@@ -93,14 +93,14 @@ export class Stage {
     return message === undefined ? undefined : Buffer.from(message.data ?? '', 'base64').toString();
   }
 
-  /** The last sequence of the ledger, as the server says. */
+  /** The last sequence of the ledger, according to the server. */
   async ledgerEnd(): Promise<number> {
     const reply = await this.request('$JS.API.STREAM.INFO.LEDGER', Buffer.alloc(0));
     return (JSON.parse(reply?.body ?? '{}') as { readonly state: { readonly last_seq: number } }).state.last_seq;
   }
 
-  /** What stands in the buckets of views, and of snapshots, in an order that only their content decides. */
-  async standing(): Promise<BucketContents> {
+  /** The content of the buckets of views and of snapshots, in an order that depends only on the content. */
+  async bucketContents(): Promise<BucketContents> {
     const found: Record<string, { subject: string; value: Buffer }[]> = {};
     for (const bucket of VIEW_BUCKETS) {
       const keys = [...(await this.fleet.client.list(bucket)).keys()].sort();
@@ -129,7 +129,7 @@ export class Stage {
     return Object.keys(state?.subjects ?? {}).sort();
   }
 
-  /** Publishes a good change for all nodes, and waits until it has rolled out to the last. */
+  /** Publishes a valid change for all nodes, and waits until it has been rolled out to all of them. */
   async rollOut(content: string): Promise<void> {
     const { fleet } = this;
     const roles = fleet.pools.map(({ pool }) => pool);
@@ -151,8 +151,8 @@ export class Stage {
   }
 
   /**
-   * What is wrong with the processes since `before`: ended or restarted, busy with nothing, wordy, or in trouble by
-   * their own words.
+   * The problems of the processes since `before`: ended or restarted, busy for no reason, too many log lines, or errors
+   * in the log.
    */
   async complaints(before: Signs): Promise<readonly string[]> {
     const start = this.signs;
@@ -180,7 +180,7 @@ export class Stage {
     });
   }
 
-  /** Ends every service and starts it again: it reads all that was edited meanwhile. */
+  /** Restarts every service, so that it reads everything that was edited meanwhile. */
   async restart(): Promise<void> {
     const { fleet } = this;
     for (const service of SERVICES) await fleet.processes.stop(service);
@@ -210,7 +210,7 @@ function isError(line: string): boolean {
   try {
     return ((JSON.parse(line) as { readonly level?: number }).level as number) >= ERROR_LEVEL;
   } catch {
-    // Not a line of the log: what Node itself says when a process dies.
+    // Not a line of our log: Node.js itself prints it when a process dies.
     return true;
   }
 }

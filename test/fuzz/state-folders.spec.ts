@@ -13,7 +13,7 @@ const file = (content: string): Config => ({
   fragments: [{ kind: 'File', name: 'motd', spec: { path: '/etc/motd', content } }],
 });
 
-describe('an applier on a state folder that was cut off or edited', () => {
+describe('an applier with a state folder that was truncated or edited', () => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-fuzz-state-'));
   const start = (state: string, bus: MemoryNodeBus) =>
     runApplier({
@@ -49,7 +49,7 @@ describe('an applier on a state folder that was cut off or edited', () => {
       writeFileSync(join(state, name), content);
     }
     const bus = new MemoryNodeBus(NODE);
-    // What it lost it can ask for again.
+    // It can request lost configs again.
     for (const content of ['one', 'two']) bus.store(file(content));
     const applier = await start(state, bus).catch((error: unknown) => error as Error);
     if (applier instanceof Error) {

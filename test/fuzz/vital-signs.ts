@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Processes } from '../e2e/processes.js';
 
-/** One process at one moment, as the machine sees it. */
+/** The state of one process at one moment, as the operating system reports it. */
 export interface Sign {
   readonly pid: number;
-  /** Time on the processor since its start. */
+  /** CPU time since its start. */
   readonly cpuMs: number;
   readonly logLines: number;
 }
@@ -13,7 +13,7 @@ export type Signs = Readonly<Record<string, Sign>>;
 
 const TICK_MS = 10;
 
-/** Pids, processor time and lines of log of every process that a fleet started. */
+/** The pid, CPU time and number of log lines of every process that a fleet started. */
 export function signsOf(processes: Processes, logs: string): Signs {
   return Object.fromEntries(
     processes.names.map((name) => {
@@ -23,7 +23,7 @@ export function signsOf(processes: Processes, logs: string): Signs {
   );
 }
 
-/** The lines that a process logged, from this one on. */
+/** The log lines of a process, starting at this line. */
 export function linesOf(logs: string, name: string, from = 0): readonly string[] {
   return readFileSync(join(logs, `${name}.log`), 'utf8')
     .split('\n')

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs a program as a container would: a file system of which nothing can be written but what is mounted, the token of a service account where a kubelet puts it, and a user and capabilities as told.
+# Runs a program like a container: a file system that is read-only except for the mounts, the token of a service account where a kubelet puts it, and the given user and capabilities.
 #   as-pod.sh check
-#   as-pod.sh run SECRETS USER CAPABILITIES FOLDER=PLACE,… -- PROGRAM…      each FOLDER is mounted at its PLACE, which is there
+#   as-pod.sh run SECRETS USER CAPABILITIES FOLDER=PLACE,… -- PROGRAM…      mounts each FOLDER at its PLACE, which must exist
 set -e
 if [ "$1" = check ]; then
   unshare --mount sh -c 'mount --make-rprivate / && mount -t tmpfs tmpfs /run && mount -o remount,bind,ro / 2>/dev/null || { mount --bind / / && mount -o remount,bind,ro /; }'
@@ -21,7 +21,7 @@ mount -t tmpfs tmpfs /run
 mkdir -p /run/secrets/kubernetes.io/serviceaccount
 cp "$secrets"/* /run/secrets/kubernetes.io/serviceaccount/
 chmod -R a+rX /run/secrets
-# Each a mount of its own, which stays as it is when that of the root becomes read-only.
+# Each is a separate mount, which stays writable when the root becomes read-only.
 for pair in $(echo "$folders" | tr , ' '); do mount --bind "${pair%%=*}" "${pair#*=}"; done
 for place in / /tmp /var /home /run; do
   if [ "$place" = / ] || mountpoint -q "$place"; then mount -o remount,bind,ro "$place" 2>/dev/null || mount -o remount,ro "$place"; fi

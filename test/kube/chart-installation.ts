@@ -6,7 +6,7 @@ import { linesOf, ROOT, type RenderedChart, type Rule } from '../deploy/chart.js
 const exec = promisify(execFile);
 const NAMESPACE = 'sluice';
 
-/** Where the objects of a kind are. */
+/** The API paths for objects of a kind. */
 const PLURALS: Readonly<Record<string, string>> = { NetworkPolicy: 'networkpolicies' };
 const CLUSTER_WIDE = [
   'Namespace',
@@ -23,8 +23,8 @@ export function pathOf({ apiVersion, kind, metadata }: RenderedChart): string {
 }
 
 /**
- * As `kubectl apply --server-side --dry-run=server --validate=strict`: what the server has against an object; undefined
- * for nothing.
+ * Like `kubectl apply --server-side --dry-run=server --validate=strict`. Returns the error of the server, or undefined
+ * if there is none.
  */
 export async function complaintAbout(api: KubeApi, object: RenderedChart): Promise<string | undefined> {
   const { code, body } = await api.call(
@@ -38,14 +38,14 @@ export async function complaintAbout(api: KubeApi, object: RenderedChart): Promi
     : `${object.kind} ${object.metadata.name}: ${JSON.stringify((body as { readonly message?: string }).message ?? body)}`;
 }
 
-/** The release `sluice` in the namespace of that name, on a real API server. */
+/** The release `sluice` in the namespace `sluice`, on a real API server. */
 export class ChartInstallation {
   constructor(
     private readonly helm: string,
     private readonly cluster: KubeCluster,
   ) {}
 
-  /** install, upgrade and uninstall, as people do it; nothing is waited for. */
+  /** Runs install, upgrade or uninstall, as people do. Waits for nothing. */
   async run(...args: readonly string[]): Promise<string> {
     const env = { ...process.env, KUBECONFIG: this.cluster.kubeconfig };
     return (await exec(this.helm, [...args, '--namespace', NAMESPACE], { cwd: ROOT, env, maxBuffer: 1 << 26 })).stdout;
@@ -61,12 +61,12 @@ export class ChartInstallation {
     if (code >= 300) throw new Error(JSON.stringify(body));
   }
 
-  /** A gate to the API server for who has the rights of a service account. */
+  /** A gate to the API server with the rights of a service account. */
   async gateOf(account: string): Promise<ApiGate> {
     return ApiGate.before({ ...this.cluster.access, token: await this.tokenOf(account) });
   }
 
-  /** As the kubelet gets it for a pod. */
+  /** A token as the kubelet gets it for a pod. */
   async tokenOf(account: string): Promise<string> {
     const made = await this.cluster.api.create(`/api/v1/namespaces/${NAMESPACE}/serviceaccounts/${account}/token`, {
       spec: {},
@@ -74,7 +74,7 @@ export class ChartInstallation {
     return (made.status as { readonly token: string }).token;
   }
 
-  /** As `kubectl auth can-i`, asked for a service account. */
+  /** Like `kubectl auth can-i` for a service account. */
   async canI(account: string, verb: string, resource: string, namespace = ''): Promise<boolean> {
     const [whole = '', subresource = ''] = resource.split('/');
     const [name = '', ...group] = whole.split('.');
@@ -89,7 +89,7 @@ export class ChartInstallation {
   }
 
   /**
-   * As `kubectl auth can-i --list`, asked by the service account itself: every right in a namespace, one a line, but
+   * Like `kubectl auth can-i --list` by the service account itself: every right in a namespace, one per line, without
    * those that everybody has.
    */
   async rightsOf(
@@ -133,9 +133,9 @@ export class ChartInstallation {
 
 const userOf = (account: string): string => `system:serviceaccount:${NAMESPACE}:${account}`;
 
-/** What the lines of requests took, in the same words; by a reading of their own, and not the product's. */
+/** The rights that the lines of requests used, in the same format. Computed independently of the product's code. */
 export function rightsAsked(lines: readonly string[]): readonly string[] {
-  // Which kinds there are is no resource: everybody may ask.
+  // Discovery is not a resource: everybody may read it.
   const seen = lines
     .filter((line) => !line.startsWith('GET /openapi/'))
     .map((line) => {

@@ -10,7 +10,7 @@ import { describeWith, testWith } from '../e2e/needs.js';
 import { ChartInstallation, complaintAbout, labelled, rightsAsked } from './chart-installation.js';
 
 const ALL = [...SERVICES, ...EDGE_SERVICES];
-/** Those that speak with the API server. */
+/** The services that use the API server. */
 const CLIENTS = ['drain', 'inventory', 'gateway'] as const;
 const BUILD_MS = 20 * 60_000;
 const PLURALS = KINDS.map(({ name }) => pluralOf(name));
@@ -27,18 +27,15 @@ describeWith(['helm'], 'the chart', () =>
       await world.scene.api.create('/api/v1/namespaces', { metadata: { name: 'sluice' } });
     }, BUILD_MS);
 
-    test.each(Object.entries(VALUES))(
-      'every object is taken by the server, in a dry run: %s',
-      async (_what, values) => {
-        const complaints = await Promise.all(
-          render(helm, values).map((object) => complaintAbout(world.scene.api, object)),
-        );
-        expect(complaints.length).toBeGreaterThan(10);
-        expect(complaints.filter((complaint) => complaint !== undefined)).toEqual([]);
-      },
-    );
+    test.each(Object.entries(VALUES))('the server accepts every object in a dry run: %s', async (_what, values) => {
+      const complaints = await Promise.all(
+        render(helm, values).map((object) => complaintAbout(world.scene.api, object)),
+      );
+      expect(complaints.length).toBeGreaterThan(10);
+      expect(complaints.filter((complaint) => complaint !== undefined)).toEqual([]);
+    });
 
-    test('a dry run sees a field that is not known', async () => {
+    test('a dry run detects an unknown field', async () => {
       const [account] = render(helm, {});
       expect(
         await complaintAbout(world.scene.api, {
@@ -48,7 +45,7 @@ describeWith(['helm'], 'the chart', () =>
       ).toContain('automountServiceAccountTokens');
     });
 
-    test('it installs, and its pods are made (without a kubelet none of them runs)', async () => {
+    test('it installs, and its pods are created (without a kubelet, none of them runs)', async () => {
       await world.scene.node('plain', { 'kubernetes.io/os': 'linux' });
       await installation.run('install', 'sluice', CHART, '--set', 'webhook.enabled=true');
       const pods = async (): Promise<Readonly<Record<string, number>>> => {
@@ -61,14 +58,13 @@ describeWith(['helm'], 'the chart', () =>
       await until(
         async () => JSON.stringify(await pods()) === JSON.stringify(wanted) || undefined,
         'its pods are made',
-        60_000,
       );
       expect(JSON.parse(await installation.run('list', '-o', 'json'))).toMatchObject([
         { name: 'sluice', status: 'deployed' },
       ]);
-    }, 120_000);
+    });
 
-    test('an upgrade keeps the certificate of the webhook, by which the API server knows it', async () => {
+    test('an upgrade keeps the certificate of the webhook, which the API server trusts', async () => {
       const certificates = async (): Promise<readonly unknown[]> => {
         const secret = (await world.scene.api.get('/api/v1/namespaces/sluice/secrets/sluice-webhook')) as unknown as {
           readonly data: Readonly<Record<string, string>>;
@@ -83,9 +79,9 @@ describeWith(['helm'], 'the chart', () =>
       await installation.run('upgrade', 'sluice', CHART, '--set', 'webhook.enabled=true', '--set', 'logLevel=debug');
       expect(await certificates()).toEqual(before);
       await installation.run('upgrade', 'sluice', CHART);
-    }, 120_000);
+    });
 
-    /** What the chart says that a service may. */
+    /** The rights that the chart gives to a service. */
     const ruled = (service: string): readonly Rule[] =>
       render(helm, {}).find(
         ({ kind, metadata }) => kind === 'ClusterRole' && metadata.labels?.['app.kubernetes.io/component'] === service,
@@ -121,7 +117,7 @@ describeWith(['helm'], 'the chart', () =>
       ['scheduler', []],
       ['nats', []],
       ['applier', []],
-    ] as const)('the service account of %s can do what it must, and nothing else', async (service, must) => {
+    ] as const)('the service account of %s has the rights that it needs, and no others', async (service, must) => {
       if (everybody.length === 0) {
         await world.scene.api.create('/api/v1/namespaces/sluice/serviceaccounts', { metadata: { name: 'nobody' } });
         everybody = await installation.rightsOf('nobody');
@@ -148,7 +144,7 @@ describeWith(['helm'], 'the chart', () =>
     });
 
     testWith(['kubectl'], 'kubectl auth can-i says the same', async () => {
-      const asked = async (...args: readonly string[]): Promise<string> =>
+      const kubectl = async (...args: readonly string[]): Promise<string> =>
         (
           await run('kubectl', ['auth', 'can-i', ...args, '--as=system:serviceaccount:sluice:sluice-drain'], {
             env: { ...process.env, KUBECONFIG: world.cluster.kubeconfig },
@@ -156,13 +152,13 @@ describeWith(['helm'], 'the chart', () =>
         ).stdout;
       expect(
         [
-          await asked('patch', 'nodes'),
-          await asked('create', 'pods', '--subresource=eviction'),
-          await asked('create', 'pods'),
-          await asked('delete', 'nodes'),
+          await kubectl('patch', 'nodes'),
+          await kubectl('create', 'pods', '--subresource=eviction'),
+          await kubectl('create', 'pods'),
+          await kubectl('delete', 'nodes'),
         ].map((text) => text.trim()),
       ).toEqual(['yes', 'yes', 'no', 'no']);
-      expect(await asked('--list')).toMatch(/^nodes +\[\] +\[\] +\[get list watch patch\]$/m);
+      expect(await kubectl('--list')).toMatch(/^nodes +\[\] +\[\] +\[get list watch patch\]$/m);
     });
 
     describe('with a fleet whose services have the rights of its service accounts', () => {
@@ -197,27 +193,27 @@ describeWith(['helm'], 'the chart', () =>
             manifest('DisruptionPolicy', 'drains', { nodeSelector: {}, default: [{ kind: 'drain' }] }),
           ),
         );
-      }, 180_000);
+      });
       afterAll(async () => {
         await fleet?.close();
         for (const gate of gates.values()) await gate.close();
-      }, 60_000);
+      });
       afterEach(() => fleet.gate.release());
 
-      const words = (service: string): readonly string[] =>
+      const rightLines = (service: string): readonly string[] =>
         readFileSync(join(fleet.data, `${service}.log`), 'utf8')
           .split('\n')
           .filter((line) => line !== '')
           .map((line) => (JSON.parse(line) as { readonly msg: string }).msg);
       const named = (service: string): readonly string[] =>
-        words(service).flatMap((line) => /^the permission to (.*) is missing/.exec(line)?.[1] ?? []);
+        rightLines(service).flatMap((line) => /^the permission to (.*) is missing/.exec(line)?.[1] ?? []);
       const back = (service: string): readonly string[] =>
-        words(service).flatMap((line) => /^the permission to (.*) was granted/.exec(line)?.[1] ?? []);
+        rightLines(service).flatMap((line) => /^the permission to (.*) was granted/.exec(line)?.[1] ?? []);
       const refusedAgain = (service: string, times: number): Promise<unknown> =>
-        until(() => (gates.get(service)?.forbidden.length ?? 0) > times || undefined, `${service} asks again`, 60_000);
+        until(() => (gates.get(service)?.forbidden.length ?? 0) > times || undefined, `${service} asks again`);
       let change = '';
 
-      test('each names the right that it lacks once, and asks again', async () => {
+      test('each service logs a missing right once, and retries', async () => {
         change = await fleet.apply(file('app', 'v1\n', 'edge'));
         const view = await fleet.when('drains', fleet.nodesOf('edge')[0] as string, ({ reason }) =>
           reason.includes('cannot'),
@@ -246,31 +242,29 @@ describeWith(['helm'], 'the chart', () =>
           await until(
             () => lacked[service].every((right) => named(log).includes(right)) || undefined,
             `${service} names what it lacks`,
-            60_000,
           );
           await refusedAgain(service, named(log).length * 2);
           expect([...named(log)].sort()).toEqual([...new Set(named(log))].sort());
         }
         expect(named('inventory-2')).toEqual(lacked.inventory);
-      }, 120_000);
+      });
 
-      test('each goes on when the right is given: the change that waited rolls out, with drains', async () => {
+      test('each continues when the right is granted: the waiting change rolls out, with drains', async () => {
         for (const [i, path] of bindings.entries())
           await world.scene.api.create(path.slice(0, path.lastIndexOf('/')), taken[i] as object);
         expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
         for (const node of fleet.nodes) await fleet.when('nodes', node, ({ uid }) => uid !== '');
-        // The drain is over, and what it looked at besides that node is of no interest any more.
+        // The drain is over, and everything except that node is of no interest any more.
         expect(back('drain')).toContain('get nodes');
         for (const service of ['inventory-2', 'gateway'])
           await until(
             () => named(service).every((right) => back(service).includes(right)) || undefined,
             `${service} has what it lacked`,
-            60_000,
           );
-      }, 180_000);
+      });
 
-      test('nothing is refused to them from then on, and they use all that they may', async () => {
-        for (const gate of gates.values()) gate.forbidden.length = gate.asked.length = 0;
+      test('no request is refused from then on, and all rights are used', async () => {
+        for (const gate of gates.values()) gate.forbidden.length = gate.requests.length = 0;
         for (const service of ['drain', 'inventory-2', 'gateway']) await fleet.processes.stop(service);
         for (const service of ['drain', 'gateway']) fleet.startService(service);
         fleet.processes.start('inventory-3', ['service', 'inventory'], {
@@ -280,10 +274,16 @@ describeWith(['helm'], 'the chart', () =>
           },
         });
         const [edge = ''] = fleet.nodesOf('edge');
-        // What never ends is deleted, for the pool says so.
+        // A pod that never ends is deleted, because the pool allows it.
         await world.scene.pod('stubborn', { node: edge, annotations: { 'test/never-ends': '' } });
         await world.scene.budget('held', 'held', 0);
-        const forceful = pool('edge', 2, { drainTimeout: '8s', drain: { onTimeout: 'force', gracePeriod: '1s' } });
+        const { metadata, ...rest } = pool('edge', 2, {
+          drainTimeout: '8s',
+          drain: { onTimeout: 'force', gracePeriod: '1s' },
+        });
+        // The pool with that name belongs to the fleet.
+        const annotations = { 'sluice.dev/take-over': 'true' };
+        const forceful = { ...rest, metadata: { ...metadata, annotations } };
         const api = '/apis/sluice.dev/v1alpha1';
         const apply = (one: ReturnType<typeof file>) =>
           world.scene.api.call(
@@ -298,7 +298,6 @@ describeWith(['helm'], 'the chart', () =>
               (await world.scene.api.get(`${api}/${pluralOf(one.kind)}/${one.metadata.name}`))?.status?.['phase'] ===
                 'Ready' || undefined,
             `${one.metadata.name} is ready`,
-            90_000,
           );
         for (const one of [forceful, file('by-kubectl', 'v1\n', 'edge')]) {
           await apply(one);
@@ -307,28 +306,28 @@ describeWith(['helm'], 'the chart', () =>
         for (const node of fleet.nodesOf('edge'))
           expect(fleet.folders.files(node)['/etc/by-kubectl.conf']).toBe('v1\n');
         for (const [service, gate] of gates) expect([service, gate.forbidden]).toEqual([service, []]);
-        /** Kinds are much alike: whether any of them was asked for is enough. */
+        /** Kinds are alike, so it is enough if one of them was requested. */
         const alike = (rights: readonly string[]): readonly string[] =>
           [
             ...new Set(
               rights.map((right) => PLURALS.reduce((text, plural) => text.replace(` ${plural}.`, ' KIND.'), right)),
             ),
           ].sort();
-        const used = (service: string): readonly string[] => alike(rightsAsked(gates.get(service)!.asked));
+        const used = (service: string): readonly string[] => alike(rightsAsked(gates.get(service)!.requests));
         expect(used('inventory')).toEqual(alike(linesOf(ruled('inventory'))));
         expect(used('drain')).toEqual(alike(linesOf(ruled('drain'))));
-        // Rollouts are deleted only when there are more than ten that ended.
+        // Rollouts are deleted only when more than ten have ended.
         expect([...used('gateway'), 'delete rollouts.sluice.dev'].sort()).toEqual(
           alike([...linesOf(ruled('gateway')), 'create events']),
         );
-      }, 240_000);
+      });
     });
 
-    test('what is uninstalled leaves the definitions, and with them every object', async () => {
+    test('an uninstallation keeps the definitions, and with them every object', async () => {
       await installation.run('uninstall', 'sluice');
       const left = await world.scene.api.list('/apis/apiextensions.k8s.io/v1/customresourcedefinitions');
       expect(left.filter(({ metadata }) => metadata.name.endsWith('.sluice.dev'))).toHaveLength(PLURALS.length + 1);
       expect(await world.scene.api.get(`${RBAC}/clusterroles/sluice-sluice-drain`)).toBeUndefined();
-    }, 60_000);
+    });
   }),
 );

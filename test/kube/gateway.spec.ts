@@ -9,7 +9,6 @@ import { file, health, manifest, pool, type Manifest } from '../e2e/manifests.js
 import { testWith } from '../e2e/needs.js';
 
 const FINALIZER = 'sluice.dev/rollout';
-const LONG_MS = 60_000;
 const GONE = 'core-02.dc2';
 
 interface ObservedResource extends KubeObject {
@@ -46,13 +45,13 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
       'it says which right it lacks',
     );
     await grantRights();
-  }, 120_000);
+  });
   afterAll(async () => {
     await fleet?.close();
     await gate?.close();
-  }, 60_000);
+  });
 
-  /** A service account, which has no rights yet. */
+  /** A service account without rights. */
   async function tokenOfGateway(): Promise<string> {
     const accounts = '/api/v1/namespaces/default/serviceaccounts';
     await world.scene.api.create(accounts, { metadata: { name: 'gateway' } });
@@ -61,7 +60,7 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     ).token;
   }
 
-  /** As the README of the service lists them: all of this file happens with these. */
+  /** Grants the rights that the README of the service lists. All tests in this file run with only these. */
   async function grantRights(): Promise<void> {
     const kinds = KINDS.map(({ name }) => pluralOf(name));
     const rules = [
@@ -86,7 +85,7 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
   const pathOf = (kind: string, name: string): string => `/apis/sluice.dev/v1alpha1/${pluralOf(kind)}/${name}`;
   const get = (kind: string, name: string): Promise<ObservedResource | undefined> =>
     world.scene.api.get(pathOf(kind, name)) as Promise<ObservedResource | undefined>;
-  /** As `kubectl apply --server-side` does it. */
+  /** Like `kubectl apply --server-side`. */
   const apply = async (...all: readonly Manifest[]): Promise<void> => {
     for (const one of all) {
       const { code, body } = await world.scene.api.call(
@@ -101,17 +100,13 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
   const remove = async (kind: string, name: string): Promise<void> =>
     void (await world.scene.api.call('DELETE', pathOf(kind, name)));
   const when = (kind: string, name: string, phase: string): Promise<ObservedResource> =>
-    until(
-      async () => {
-        const found = await get(kind, name);
-        const current = found?.status?.['observedGeneration'] === found?.metadata.generation;
-        return current && found?.status?.['phase'] === phase ? found : undefined;
-      },
-      `${kind} ${name} is ${phase}`,
-      LONG_MS,
-    );
+    until(async () => {
+      const found = await get(kind, name);
+      const current = found?.status?.['observedGeneration'] === found?.metadata.generation;
+      return current && found?.status?.['phase'] === phase ? found : undefined;
+    }, `${kind} ${name} is ${phase}`);
   const isGone = (kind: string, name: string): Promise<unknown> =>
-    until(async () => (await get(kind, name)) === undefined, `${kind} ${name} is gone`, LONG_MS);
+    until(async () => (await get(kind, name)) === undefined, `${kind} ${name} is gone`);
   const condition = (seen: ObservedResource, type: string): string => {
     const found = seen.status?.conditions?.find((one) => one.type === type);
     return `${found?.status} ${found?.reason}`;
@@ -121,7 +116,7 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     readonly { readonly apply: readonly Manifest[]; readonly delete: readonly object[] }[]
   > => (await fleet.events('config.desired.kubernetes')).map(({ body }) => body as never);
 
-  test('what is applied rolls out, and the status says so', async () => {
+  test('an applied object rolls out, and its status says so', async () => {
     await apply(file('motd', 'v1\n', 'edge'));
     const seen = await when('File', 'motd', 'Ready');
     for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/motd.conf']).toBe('v1\n');
@@ -154,6 +149,35 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     });
   });
 
+  test('what belongs to another source is changed once the object may take it over', async () => {
+    const annotate = (value: string | null): Promise<unknown> =>
+      world.scene.api.patch(pathOf('Pool', 'edge'), { metadata: { annotations: { 'sluice.dev/take-over': value } } });
+    await apply(pool('edge', 1));
+    const refused = await when('Pool', 'edge', 'Rejected');
+    expect(condition(refused, 'Validated')).toBe('False OwnedBy');
+    expect(refused.status?.['message']).toMatch(/^belongs to the source e2e: .*sluice\.dev\/take-over=true/);
+    await annotate('true');
+    await when('Pool', 'edge', 'Ready');
+    expect((await fleet.client.get('fragments', 'Pool.edge'))?.source).toBe('kubernetes');
+    await annotate(null);
+  });
+
+  test('what a person rolled back stays so until the object is edited', async () => {
+    const content = (): readonly string[] =>
+      fleet.nodesOf('core').map((node) => fleet.folders.files(node)['/etc/back.conf'] ?? '');
+    await apply(file('back', 'v1\n', 'core'));
+    await when('File', 'back', 'Ready');
+    await apply(file('back', 'v2\n', 'core'));
+    const change = String((await when('File', 'back', 'Ready')).status?.['change']);
+    expect(await fleet.cli('rollback', change, '--wait')).toMatchObject({ code: 0 });
+    const seen = await when('File', 'back', 'RolledBack');
+    expect(seen.status?.['message']).toMatch(`${change} was rolled back by ${String(seen.status?.['change'])}; edit`);
+    expect(new Set(content())).toEqual(new Set(['v1\n']));
+    await apply(file('back', 'v3\n', 'core'));
+    await when('File', 'back', 'Ready');
+    expect(new Set(content())).toEqual(new Set(['v3\n']));
+  });
+
   test('what comes together is one change, and what comes again without a difference is none', async () => {
     const before = (await published()).length;
     const all = [file('one', 'v1\n', 'edge'), file('two', 'v1\n', 'core'), pool('edge', 3)];
@@ -171,7 +195,7 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     await apply(...all);
     expect(await revisions()).toEqual(then);
     await world.scene.api.patch(pathOf('File', 'one'), { metadata: { annotations: { note: 'a person' } } });
-    // Whatever comes of that comes before what comes of this.
+    // The result of that comes before the result of this.
     await apply(file('three', 'v1\n', 'core'));
     await when('File', 'three', 'Ready');
     expect(
@@ -179,7 +203,7 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     ).toEqual([['one', 'two', 'edge'], ['three']]);
   });
 
-  test('what is refused says why in the words of the validators, and what was refused with it comes again without it', async () => {
+  test('a refused object has the reasons of the validators in its status, and what was refused with it is published again without it', async () => {
     await apply(manifest('Probe', 'no-pattern', { nodeSelector: {}, file: { path: '/a', matches: '(' } }));
     const malformed = await when('Probe', 'no-pattern', 'Rejected');
     expect(condition(malformed, 'Accepted')).toBe('False BadPattern');
@@ -205,18 +229,18 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
   test('a change that fails on a node rolls back, and the status says so', async () => {
     await apply(health(fleet.gate.url));
     await when('Probe', 'health', 'Ready');
-    fleet.gate.isSick = (_, files) => files['/etc/innocent.conf'] === 'bad\n';
+    fleet.gate.isUnhealthy = (_, files) => files['/etc/innocent.conf'] === 'bad\n';
     await apply(file('innocent', 'bad\n', 'core'));
     const seen = await when('File', 'innocent', 'Reverted');
     expect([condition(seen, 'Ready'), condition(seen, 'Progressing')]).toEqual(['False Reverted', 'False Reverted']);
     expect(seen.status?.['message']).toMatch(/core-0\d/);
-    fleet.gate.isSick = () => false;
+    fleet.gate.isUnhealthy = () => false;
     await apply(file('innocent', 'v1\n', 'core'));
     await when('File', 'innocent', 'Ready');
   });
 
-  test('what happened to an object stands in its events, each once', async () => {
-    const happened = async (kind: string, name: string): Promise<readonly string[]> => {
+  test('the history of an object is in its events, each once', async () => {
+    const eventsOf = async (kind: string, name: string): Promise<readonly string[]> => {
       const uid = (await get(kind, name))?.metadata.uid;
       const events = (await world.scene.api.list('/api/v1/namespaces/default/events')) as readonly (KubeObject & {
         readonly involvedObject: { readonly uid?: string };
@@ -228,28 +252,28 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
         .filter(({ involvedObject }) => involvedObject.uid === uid)
         .map(({ type, reason, message }) => `${type} ${reason} ${message}`);
     };
-    const told = await until(async () => {
-      const all = await happened('File', 'innocent');
+    const lines = await until(async () => {
+      const all = await eventsOf('File', 'innocent');
       return ['Rejected', 'Ready', 'Reverted'].every((reason) => all.some((line) => line.split(' ')[1] === reason))
         ? all
         : undefined;
-    }, 'all is told');
-    expect(told.filter((line) => line.includes(' Reverted '))).toEqual([
+    }, 'all events exist');
+    expect(lines.filter((line) => line.includes(' Reverted '))).toEqual([
       expect.stringMatching(/^Warning Reverted c\d+: .*core-0\d/),
     ]);
-    expect(told.filter((line) => line.startsWith('Normal Ready'))[0]).toMatch(/^Normal Ready c\d+: 2 of 2 nodes$/);
-    expect(told.filter((line) => / (Pending|Reviewing) /.test(line))).toEqual([]);
+    expect(lines.filter((line) => line.startsWith('Normal Ready'))[0]).toMatch(/^Normal Ready c\d+: 2 of 2 nodes$/);
+    expect(lines.filter((line) => / (Pending|Reviewing) /.test(line))).toEqual([]);
     const change = String((await get('File', 'innocent'))?.status?.['change']);
     await until(
-      async () => (await happened('Rollout', change)).some((line) => line.startsWith('Normal Ready')),
+      async () => (await eventsOf('Rollout', change)).some((line) => line.startsWith('Normal Ready')),
       'the Rollout has its events, too',
     );
   });
 
-  test('a Rollout takes spec.paused, and what is not said there is left to others', async () => {
+  test('a Rollout accepts spec.paused, and leaves other fields to others', async () => {
     fleet.gate.hold((node, files) => node.startsWith('core') && files['/etc/paused.conf'] !== undefined);
     await apply(file('paused', 'v1\n', 'core'));
-    await until(() => fleet.gate.held.size === 1, 'a node is in the middle of it');
+    await until(() => fleet.gate.held.size === 1, 'a node is applying');
     const change = String((await when('File', 'paused', 'Rolling')).status?.['change']);
     const pause = (paused: boolean): Promise<unknown> =>
       world.scene.api.patch(pathOf('Rollout', change), { spec: { paused } });
@@ -268,10 +292,10 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     await when('File', 'paused', 'Ready');
   });
 
-  test('a deletion takes it off the nodes before the object goes', async () => {
+  test('a deletion removes the files from the nodes before the object is gone', async () => {
     fleet.gate.hold((node, files) => node.startsWith('edge') && files['/etc/one.conf'] === undefined);
     await remove('File', 'one');
-    await until(() => fleet.gate.held.size > 0, 'a node is in the middle of it');
+    await until(() => fleet.gate.held.size > 0, 'a node is applying');
     const seen = await until(async () => {
       const found = await get('File', 'one');
       return found?.status?.['phase'] === 'Deleting' ? found : undefined;
@@ -282,49 +306,44 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/one.conf']).toBeUndefined();
   });
 
-  test(
-    'a deletion that fails on a node keeps the object and the files, says why, and is done when somebody clears it',
-    async () => {
-      await apply(file('held', 'v1\n', 'core'));
-      await when('File', 'held', 'Ready');
-      fleet.gate.isSick = (node, files) => node.startsWith('core') && files['/etc/held.conf'] === undefined;
-      await remove('File', 'held');
-      const seen = await until(
-        async () => {
-          const found = await get('File', 'held');
-          return found?.status?.['phase'] === 'DeletionFailed' ? found : undefined;
-        },
-        'it says that its deletion failed',
-        LONG_MS,
-      );
-      expect([seen.metadata.finalizers, seen.metadata.deletionTimestamp === undefined]).toEqual([[FINALIZER], false]);
-      expect(condition(seen, 'Ready')).toBe('False DeletionFailed');
-      expect(seen.status?.['message']).toMatch(/core-0\d/);
-      for (const node of fleet.nodesOf('core')) expect(fleet.folders.files(node)['/etc/held.conf']).toBe('v1\n');
-      fleet.gate.isSick = () => false;
-      const failed = String(seen.status?.['change']);
-      const knownBad = [...(await fleet.client.list('known-bad')).values()].filter(
-        (bad) => bad.change === failed && !bad.gone,
-      );
-      for (const { hash } of knownBad)
-        expect(
-          await fleet.client.request('ops.known-bad.clear', { hash, by: 'a person', reason: 'the probe was wrong' }),
-        ).toBeDefined();
-      await isGone('File', 'held');
-      for (const node of fleet.nodesOf('core')) expect(fleet.folders.files(node)['/etc/held.conf']).toBeUndefined();
-    },
-    2 * LONG_MS,
-  );
+  test('a deletion that fails on a node keeps the object and the files, says why, and is completed when a person clears it', async () => {
+    await apply(file('held', 'v1\n', 'core'));
+    await when('File', 'held', 'Ready');
+    fleet.gate.isUnhealthy = (node, files) => node.startsWith('core') && files['/etc/held.conf'] === undefined;
+    await remove('File', 'held');
+    const seen = await until(async () => {
+      const found = await get('File', 'held');
+      return found?.status?.['phase'] === 'DeletionFailed' ? found : undefined;
+    }, 'it says that its deletion failed');
+    expect([seen.metadata.finalizers, seen.metadata.deletionTimestamp === undefined]).toEqual([[FINALIZER], false]);
+    expect(condition(seen, 'Ready')).toBe('False DeletionFailed');
+    expect(seen.status?.['message']).toMatch(/core-0\d/);
+    for (const node of fleet.nodesOf('core')) expect(fleet.folders.files(node)['/etc/held.conf']).toBe('v1\n');
+    fleet.gate.isUnhealthy = () => false;
+    const failed = String(seen.status?.['change']);
+    const knownBad = [...(await fleet.client.list('known-bad')).values()].filter(
+      (bad) => bad.change === failed && !bad.gone,
+    );
+    for (const { hash } of knownBad)
+      expect(
+        await fleet.client.request('ops.known-bad.clear', { hash, by: 'a person', reason: 'the probe was wrong' }),
+      ).toBeDefined();
+    await isGone('File', 'held');
+    for (const node of fleet.nodesOf('core')) expect(fleet.folders.files(node)['/etc/held.conf']).toBeUndefined();
+  });
 
   test('a deletion does not wait for a node that is gone for good', async () => {
     await fleet.processes.kill(GONE);
     await remove('File', 'two');
-    await until(async () => (await get('File', 'two'))?.status?.['phase'] === 'Deleting', 'it is under way');
+    await until(
+      async () => (await get('File', 'two'))?.status?.['phase'] === 'Deleting',
+      'the deletion is in progress',
+    );
     expect(await fleet.cli('remove', GONE, '--force')).toMatchObject({ code: 0 });
     await isGone('File', 'two');
   });
 
-  test('killed between publishing and the status, it publishes nothing twice', async () => {
+  test('a kill between publishing and writing the status does not publish twice', async () => {
     const before = (await published()).length;
     gate.about = /PATCH .*\/status/;
     gate.mode = { does: 'stall' };
@@ -337,7 +356,7 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     expect((await published()).length).toBe(before + 1);
   });
 
-  test('what was changed, added and deleted while it was down is one change when it is back', async () => {
+  test('everything that changed during an outage is one change when the gateway returns', async () => {
     const before = (await published()).length;
     await fleet.processes.stop('gateway');
     await apply(file('motd', 'v2\n', 'edge'), file('added', 'v1\n', 'edge'));
@@ -357,7 +376,7 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     for (const node of fleet.nodesOf('edge')) expect(fleet.folders.files(node)['/etc/killed.conf']).toBeUndefined();
   });
 
-  test('another copy goes on when one sleeps, and the one that wakes does nothing a second time', async () => {
+  test('another copy continues when one pauses, and that one repeats nothing when it wakes', async () => {
     const before = (await published()).length;
     fleet.startService('gateway-2');
     fleet.processes.freeze('gateway');
@@ -370,15 +389,15 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     await fleet.processes.stop('gateway-2');
   });
 
-  test('an API server and a gateway in trouble delay, and lose nothing', async () => {
+  test('trouble of the API server and the gateway causes delays, and loses nothing', async () => {
     gate.about = /./;
     gate.mode = { does: 'refuse', code: 500, reason: 'InternalError' };
-    const before = gate.asked.length;
+    const before = gate.requests.length;
     gate.cut();
     try {
       await apply(file('motd', 'v5\n', 'edge'));
-      // Each of its watches asks at growing distances: among all that is asked meanwhile, some of these come again.
-      await until(() => gate.asked.length - before > 5 || undefined, 'it asks again');
+      // Each watch retries after growing intervals. Among all requests meanwhile, some of these are repeated.
+      await until(() => gate.requests.length - before > 5 || undefined, 'it asks again');
     } finally {
       gate.mode = { does: 'pass' };
     }
@@ -405,7 +424,7 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
     const example = /```yaml\n(# motd\.yaml\n.*?)```/s.exec(
       readFileSync(join(ROOT, 'docs/guides/kubernetes.md'), 'utf8'),
     )?.[1] as string;
-    // The nodes here have a role, and no zone.
+    // The nodes here have a role, but no zone.
     writeFileSync(path, example.replace('node.labels.zone', 'node.labels.role'));
     await kubectl('apply', '-f', path);
     await kubectl(
@@ -460,7 +479,7 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
 
   testWith(
     ['kubectl'],
-    'with its webhook kubectl is warned and refused; when nobody answers, the status says the same later',
+    'with the webhook, kubectl gets warnings and refusals; without it, the status reports the same later',
     async () => {
       const authority = await testAuthority();
       const { certFile, keyFile } = await authority.write(fleet.data);
@@ -492,15 +511,11 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
         '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations',
         configuration,
       );
-      const refusal = await until(
-        async () => {
-          const { code, stderr } = await kubectl(bad);
-          await remove('Probe', 'refused');
-          return code === 0 ? undefined : stderr;
-        },
-        'it is refused',
-        LONG_MS,
-      );
+      const refusal = await until(async () => {
+        const { code, stderr } = await kubectl(bad);
+        await remove('Probe', 'refused');
+        return code === 0 ? undefined : stderr;
+      }, 'it is refused');
       expect(refusal).toMatch(/spec\.file\.matches: .*must be a regular expression/);
 
       const twin = {
@@ -510,7 +525,6 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
       await until(
         async () => (await fetch(`http://127.0.0.1:${health}/readyz`)).status === 200,
         'it has read what there is',
-        LONG_MS,
       );
       const warned = await kubectl(twin);
       const words = 'File/added and File/twin both put something at /etc/added.conf';
@@ -527,15 +541,13 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
       await until(
         async () => (await fleet.cli('doctor')).stdout.includes('the certificate of the webhook expires in 5 days'),
         'the doctor says so',
-        LONG_MS,
       );
-      // It looks at all again at the latest after a minute; an edit makes it look now.
+      // It checks everything at least once a minute. An edit makes it check now.
       await apply(file('looked-at', 'v1\n', 'edge'));
       await until(
         async () =>
           condition((await get('Pool', 'edge')) as ObservedResource, 'Admission') === 'True CertificateEnding',
         'the pool says so',
-        LONG_MS,
       );
 
       await fleet.processes.kill('gateway-3');
@@ -544,11 +556,10 @@ describeOnKube('custom resources, with a fleet of real processes', (world) => {
       expect((await when('Probe', 'refused', 'Rejected')).status?.['message']).toMatch(
         /^spec\.file\.matches: must be a regular expression/,
       );
-      // Off its way, for who comes after.
+      // Removed, so that it does not affect later tests.
       await world.scene.api.remove(
         `/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/${configuration.metadata.name}`,
       );
     },
-    180_000,
   );
 });

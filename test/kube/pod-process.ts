@@ -7,7 +7,7 @@ import { podOf, ROOT, type RenderedChart } from '../deploy/chart.js';
 
 const SCRIPT = join(ROOT, 'test/kube/as-pod.sh');
 
-/** Why this machine cannot run a program as a pod would; undefined where it can. */
+/** Why this machine cannot run a program like a pod. Undefined if it can. */
 export function whyNoPods(): string | undefined {
   const { status, stderr } = spawnSync(SCRIPT, ['check'], { encoding: 'utf8' });
   return status === 0
@@ -15,20 +15,20 @@ export function whyNoPods(): string | undefined {
     : `there are no mount namespaces here: ${(stderr ?? '').trim().split('\n').at(-1) ?? ''}`;
 }
 
-/** What stands in for what a kubelet knows. */
+/** Replaces what a kubelet knows. */
 export interface PodPlace {
-  /** For its log, its secrets, and the folders that are mounted into it. */
+  /** The folder for its log, its secrets, and the volumes that are mounted into it. */
   readonly folder: string;
   readonly node: string;
   readonly token: string;
   readonly cluster: KubeCluster;
-  /** Stands in for the image's entry point. */
+  /** Replaces the entry point of the image. */
   readonly entry: readonly string[];
 }
 
 /**
- * The process of a pod's only container, with the user, the capabilities, the environment and the mounts that its
- * template says.
+ * The process of a pod's only container, with the user, the capabilities, the environment and the mounts in its
+ * template.
  */
 export class PodProcess {
   private readonly guard = new Guard();
@@ -71,7 +71,7 @@ export class PodProcess {
     return this;
   }
 
-  get said(): string {
+  get output(): string {
     return existsSync(this.log) ? readFileSync(this.log, 'utf8') : '';
   }
 
@@ -85,7 +85,7 @@ export class PodProcess {
     this.guard.close();
   }
 
-  /** The folder that stands for the node's root. */
+  /** The folder that replaces the root of the node. */
   get node(): string {
     return join(this.place.folder, 'node');
   }
@@ -94,7 +94,7 @@ export class PodProcess {
     return join(this.place.folder, 'pod.log');
   }
 
-  /** What the container sees as /host is elsewhere here: a place for it cannot be made in the root. */
+  /** The container's /host is another folder here, because it cannot be created in the root folder. */
   private hosted(path: string): string {
     return path.replace(/^\/host(?=\/|$)/, join(this.place.folder, 'host'));
   }

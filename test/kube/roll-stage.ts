@@ -1,11 +1,11 @@
 import { CORDON_ANNOTATION } from '#libs/contracts';
 import { nodePath, type KubeApi, type KubeObject, type KubeScene } from '#libs/testing';
 
-/** How large a roll is, and how much of it is hurt. */
+/** The size of a roll, and how much of it is disturbed. */
 export interface RollShape {
   readonly sizes: readonly [edge: number, core: number, rest: number];
   readonly podsEach: number;
-  /** So many pods of each Deployment may be away at once. */
+  /** How many pods of each Deployment may be unavailable at once. */
   readonly slack: number;
   readonly withinMs: number;
 }
@@ -17,13 +17,13 @@ const BUDGETS = '/apis/policy/v1/namespaces/default/poddisruptionbudgets';
 const EVERY_MS = 100;
 
 /**
- * A Deployment for each pool, whose pods run on that pool's nodes only, with a budget; and somebody who counts them all
+ * A Deployment with a budget for each pool, whose pods run only on nodes of that pool. Its healthy pods are counted all
  * the time.
  */
 export class Workload {
-  /** Every moment in which fewer pods were healthy than their budget says. */
+  /** Every moment at which fewer pods were healthy than their budget requires. */
   readonly short: string[] = [];
-  /** How many looks there were. */
+  /** The number of looks. */
   looks = 0;
   private readonly least = new Map<string, number>();
   private stopped = false;
@@ -55,7 +55,7 @@ export class Workload {
     this.least.set(app, minAvailable);
   }
 
-  /** Whether as many are healthy as were asked for, and the budgets know it. */
+  /** Whether all requested pods are healthy, and the budgets have counted them. */
   async isUp(replicas: ReadonlyMap<string, number>): Promise<boolean> {
     const healthy = await this.healthy();
     const budgets = await this.api.list(BUDGETS);
@@ -77,7 +77,7 @@ export class Workload {
 
   private async run(): Promise<void> {
     while (!this.stopped) {
-      // While the API server is away nobody can ask it to end a pod.
+      // While the API server is away, nobody can ask it to evict a pod.
       const healthy = await this.healthy().catch(() => undefined);
       if (healthy !== undefined) this.looks += 1;
       for (const [app, count] of healthy ?? []) {
@@ -101,8 +101,8 @@ export class Workload {
 const isHealthy = ({ metadata, status }: KubeObject): boolean =>
   metadata.deletionTimestamp === undefined && status?.['phase'] === 'Running';
 
-/** Under which lease a Node is cordoned, and what runs on it; undefined while the API server does not answer. */
-export async function standing(
+/** The lease for which a Node is cordoned, and the pods on it. Undefined while the API server does not answer. */
+export async function nodeState(
   { api }: KubeScene,
   node: string,
 ): Promise<{ readonly cordoned: boolean; readonly marked: boolean; readonly pods: number } | undefined> {

@@ -6,13 +6,13 @@ import { describeOnKube, establish, nodePath, Scheduler, until } from '#libs/tes
 import { startFleet, type Fleet } from '../e2e/fleet.js';
 import { file, health, manifest, pool } from '../e2e/manifests.js';
 import { ROOT } from '../e2e/processes.js';
-import { LONG_ROLL, SHORT_ROLL, standing, Workload } from './roll-stage.js';
+import { LONG_ROLL, SHORT_ROLL, nodeState, Workload } from './roll-stage.js';
 
 /** 30 nodes and 300 pods need minutes: `npm run test:kube`. */
 const SHAPE = process.env['SLUICE_KUBE_LONG'] === undefined ? SHORT_ROLL : LONG_ROLL;
 const BUDGETS = { edge: 2, core: 1, rest: '10%' } as const;
 const POLICY = manifest('DisruptionPolicy', 'drains', { nodeSelector: {}, default: [{ kind: 'drain' }] });
-/** Longer than an API server waits for its etcd before it gives up its own requests. */
+/** Longer than an API server waits for its etcd before it cancels its own requests. */
 const ETCD_FROZEN_MS = 4_000;
 const KILLED = ['drain', 'drain-2', 'gateway', 'inventory', 'inventory-2'] as const;
 
@@ -46,14 +46,14 @@ describeOnKube(
           ...Object.entries(BUDGETS).map(([name, budget]) => pool(name, budget, { drainTimeout: '10m' })),
         ),
       );
-      await until(() => workload.isUp(replicas), 'all pods run, and their budgets count them', 120_000);
+      await until(() => workload.isUp(replicas), 'all pods are running and counted by their budgets');
       workload.watch();
-    }, 300_000);
+    });
     afterAll(async () => {
       scheduler?.stop();
       await workload?.stop();
       await fleet?.close();
-    }, 300_000);
+    });
 
     const draining = async (): Promise<readonly DrainView[]> =>
       [...(await fleet.client.list('drains')).values()].filter(({ state }) => state === 'draining');
@@ -69,7 +69,7 @@ describeOnKube(
     };
 
     test(
-      'roll with drains while services, the API server and etcd are killed, a Node is made again, and a person cordons',
+      'roll with drains while services, the API server and etcd are killed, a Node is recreated, and a person cordons',
       async () => {
         const { cluster, scene } = world;
         // It takes one of the two units of its pool.
@@ -80,7 +80,7 @@ describeOnKube(
         let looks = 0;
         fleet.gate.meanwhile = async (node, files) => {
           if (files['/etc/app.conf'] === undefined || remade.includes(node)) return;
-          const now = await standing(scene, node);
+          const now = await nodeState(scene, node);
           looks += now === undefined ? 0 : 1;
           if (now !== undefined && (!now.cordoned || !now.marked || now.pods > 0))
             wrong.push(`${node} changes: ${JSON.stringify(now)}`);
@@ -147,8 +147,7 @@ describeOnKube(
         expect([looks, workload.looks].every((count) => count > 3)).toBe(true);
         await until(
           async () => (await scene.api.get('/apis/sluice.dev/v1alpha1/files/app'))?.status?.['phase'] === 'Ready',
-          'the object says so',
-          120_000,
+          'the object shows the reason',
         );
         expect(readFileSync(join(fleet.data, 'drain.log'), 'utf8')).not.toContain('"level":"fatal"');
       },

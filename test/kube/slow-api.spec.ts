@@ -5,7 +5,7 @@ import { ApiGate, describeOnKube, establish, until, type KubeObject } from '#lib
 import { startFleet, type Fleet } from '../e2e/fleet.js';
 import { file, health, manifest, pool } from '../e2e/manifests.js';
 import { ROOT } from '../e2e/processes.js';
-import { standing } from './roll-stage.js';
+import { nodeState } from './roll-stage.js';
 
 /** Takes minutes: `npm run test:kube`. */
 const isLong = process.env['SLUICE_KUBE_LONG'] !== undefined;
@@ -40,12 +40,12 @@ else
       await fleet.ended(
         await fleet.apply(health(fleet.gate.url), POLICY, pool('edge', 2), pool('core', 1), pool('rest', 1)),
       );
-    }, 180_000);
+    });
     afterAll(async () => {
       if (gate !== undefined) gate.mode = { does: 'pass' };
       await fleet?.close();
       await gate?.close();
-    }, 60_000);
+    });
 
     const apply = async (content: string): Promise<void> => {
       expect(
@@ -63,12 +63,12 @@ else
     const logOf = (name: string): string => readFileSync(join(fleet.data, `${name}.log`), 'utf8');
 
     test(
-      'delays a rollout with drains, its correction and its deletion, and loses nothing; and who waits is told that it is slow',
+      'delays a rollout with drains, its correction and its deletion, loses nothing, and operators see that it is slow',
       async () => {
         const wrong: string[] = [];
         fleet.gate.meanwhile = async (node, files) => {
           if (files['/etc/app.conf'] === undefined) return;
-          const now = await standing(world.scene, node);
+          const now = await nodeState(world.scene, node);
           if (now !== undefined && (!now.cordoned || !now.marked || now.pods > 0))
             wrong.push(`${node} changes: ${JSON.stringify(now)}`);
         };
@@ -91,7 +91,11 @@ else
           'every node has it',
           WITHIN_MS,
         );
-        await until(async () => (await object())?.status?.['phase'] === 'Ready', 'the object says so', WITHIN_MS);
+        await until(
+          async () => (await object())?.status?.['phase'] === 'Ready',
+          'the object shows the reason',
+          WITHIN_MS,
+        );
         expect([wrong, fleet.witness.exceeded]).toEqual([[], []]);
         await world.scene.api.remove(`${FILES}/app`);
         await until(async () => (await object()) === undefined, 'the object is gone', WITHIN_MS);
@@ -102,7 +106,7 @@ else
               ({ spec, metadata }) =>
                 spec?.['unschedulable'] !== true && metadata.annotations?.[CORDON_ANNOTATION] === undefined,
             ),
-          'all are given back',
+          'no node is cordoned',
           WITHIN_MS,
         );
         for (const name of ['drain', 'gateway', 'inventory'])
@@ -111,7 +115,7 @@ else
         gate.mode = { does: 'pass' };
         await until(
           async () => !(await fleet.cli('doctor')).stdout.includes('answers slowly'),
-          'doctor says nothing of it any more',
+          'doctor no longer mentions it',
           WITHIN_MS,
         );
       },

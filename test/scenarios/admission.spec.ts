@@ -9,8 +9,8 @@ import { previewReview, DesiredState } from '../../services/gateway/src/core/ind
 import { mergerCore, planChange } from '../../services/merger/src/core/index.js';
 
 /**
- * What the webhook warns of, against what `sluice plan` says of the same change of the same fleet: the one looks at
- * groups of nodes, the other at every node.
+ * Compares the warnings of the webhook with those of `sluice plan` for the same change of the same fleet. The webhook
+ * checks groups of nodes, and the plan every node.
  */
 
 const RUNS = Number(process.env['LIVES'] ?? 100);
@@ -75,7 +75,7 @@ const drawn: fc.Arbitrary<Fragment> = fc
   .map(({ spec: { kind, ...rest }, ...one }) => fragment(kind, one.name, { nodeSelector: one.nodeSelector, ...rest }));
 const fragments = fc.uniqueArray(drawn, { selector: fragmentId, maxLength: 8 });
 
-/** What `sluice plan` would refuse it for. */
+/** The reasons for which `sluice plan` would refuse it. */
 function planned(
   fleet: readonly DrawnNode[],
   committed: readonly Fragment[],
@@ -91,7 +91,9 @@ function planned(
     metadata: { name: one.name },
     spec: one.spec,
   }));
-  return atOnce(planChange(merger.state, { apply, delete: change.delete }, sha256)).rejected;
+  const subject = { body: { apply, delete: change.delete }, source: undefined };
+  const plan = atOnce(planChange(merger.state, subject, sha256));
+  return 'missing' in plan ? [...plan.rejected, ...(plan.missing ?? [])] : plan.rejected;
 }
 
 function foreseen(
@@ -101,7 +103,7 @@ function foreseen(
   now: Fragment | undefined,
 ): readonly Reason[] {
   const wanted = new DesiredState();
-  // In whatever order they come, what is known of them is the same.
+  // Their order does not change what is known about them.
   for (const one of fleet.slice(0, 2))
     wanted.showNode({
       node: one.name,
@@ -120,15 +122,15 @@ function foreseen(
   return previewReview(id, now, wanted);
 }
 
-/** Of nodes that are alike one is looked at: which labels it has besides those that are asked for is its own. */
+/** Only one of several equal nodes is checked. Its other labels do not matter. */
 const line = ({ fragment: of, field, code, message }: Reason): string =>
   `${of} ${field} ${code} ${message.replace(/ \(on \d+ nodes\)$|; it has .*/, '')}`;
-/** These refuse nothing. */
+/** Warnings that refuse nothing. */
 const isRefusal = ({ code }: Reason): boolean => code !== 'overruled';
 const linesOf = (reasons: readonly Reason[]): readonly string[] =>
   [...new Set(reasons.filter(isRefusal).map(line))].sort();
 
-test('the webhook foresees what a plan refuses, and nothing else', () => {
+test('the webhook predicts what a plan refuses, and nothing else', () => {
   let refused = 0;
   fc.assert(
     fc.property(nodes, fragments, drawn, (fleet, committed, now) => {
@@ -138,11 +140,11 @@ test('the webhook foresees what a plan refuses, and nothing else', () => {
     }),
     { numRuns: RUNS, ...seeded() },
   );
-  // Else nothing was compared.
+  // Otherwise, nothing was compared.
   expect(refused).toBeGreaterThan(RUNS / 4);
 });
 
-test('of a deletion, too', () => {
+test('the webhook predicts it for a deletion, too', () => {
   let refused = 0;
   fc.assert(
     fc.property(
@@ -161,7 +163,7 @@ test('of a deletion, too', () => {
   expect(refused).toBeGreaterThan(0);
 });
 
-/** The same seed draws the same; another is for looking further. */
+/** The same seed draws the same changes. Use another to search further. */
 function seeded(): { readonly seed: number } {
   return { seed: Number(process.env['SEED'] ?? 20_261_121) };
 }

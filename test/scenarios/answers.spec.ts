@@ -1,12 +1,12 @@
 import { accepted, file, heard, pool, renderedChange, silent, validated } from '#libs/testing';
 import { EMPTY, grants, Installation, MINUTE, PAST_DEADLINE, types } from './installation.fixture.js';
 
-/** The interleavings that broke an earlier version of the design, by their numbers, where reports and time meet. */
+/** The numbered interleavings of reports and time that broke an earlier version of the design. */
 const two = () => new Installation().starts(['n0', 'n1']);
 const motd = (content: string, role?: string) => file('motd', content, role);
 
 describe('2: an old report and an unknown', () => {
-  it('a report that was sent before the lease was read does not end the unknown', () => {
+  it('a report that was sent before the lease was read does not settle the unknown lease', () => {
     const i = two();
     const slow = i.message('n0');
     i.rolls([motd('x')], { maxFailures: 1 });
@@ -17,8 +17,8 @@ describe('2: an old report and an unknown', () => {
   });
 });
 
-describe('7: unknown for ever on a healthy node', () => {
-  it('ends when the applier, back again, announces itself with that lease', () => {
+describe('7: unknown forever on a healthy node', () => {
+  it('ends when the restarted applier announces itself with that lease', () => {
     const i = two();
     i.rolls([motd('x')], { maxFailures: 1 });
     i.after(PAST_DEADLINE);
@@ -30,13 +30,13 @@ describe('7: unknown for ever on a healthy node', () => {
 });
 
 describe('8: a cleared hash', () => {
-  it('is not waited for: the judgement is the record that `reverted` waits for', () => {
+  it('needs no wait: `reverted` waits for the judgement', () => {
     const i = two();
     i.commits([motd('good')]);
     const { hash } = i.status('n0');
     i.node('n1').hash = 'other';
     i.announces('n1');
-    // It is led to what n0 has by a rollout, and says that this is bad.
+    // A rollout leads it to n0's config, and it reports that config as invalid.
     i.scheduler.given(
       accepted('c50'),
       renderedChange('c50', { n1: { from: 'other', to: hash, recipe: 'r' } }),
@@ -51,7 +51,7 @@ describe('8: a cleared hash', () => {
     expect(types(i.scheduler.when())).toContain('rollout.reverted');
   });
 
-  it('that was cleared is not known-bad again for the same lease', () => {
+  it('that was cleared does not become known-bad again for the same lease', () => {
     const i = two();
     i.rolls([motd('bad')]);
     const { hash } = i.lease('n0');
@@ -65,7 +65,7 @@ describe('8: a cleared hash', () => {
 });
 
 describe('11: incarnations', () => {
-  it('an announcement of before the disk was lost changes nothing after it', () => {
+  it('an announcement from before the loss of a disk changes nothing after it', () => {
     const i = two();
     i.commits([motd('x')]);
     const slow = i.message('n0');
@@ -77,8 +77,8 @@ describe('11: incarnations', () => {
   });
 });
 
-describe('14: what is taken is recorded before the phase says so', () => {
-  it('the report, the end of the lease and its place in the rollout stand in one batch', () => {
+describe('14: results are recorded before the phase changes', () => {
+  it('the report, the end of the lease and its place in the rollout are in one batch', () => {
     const i = two();
     i.rolls([motd('x')]);
     const { facts } = i.scheduler.about(i.answer('n0', 'applied'));
@@ -91,8 +91,8 @@ describe('14: what is taken is recorded before the phase says so', () => {
   });
 });
 
-describe('15: an applier that has something else', () => {
-  it('ends its lease as stale at once, which counts as nothing', () => {
+describe('15: an applier with another config', () => {
+  it('ends its lease as stale at once, which does not count as a failure', () => {
     const i = new Installation().starts(['n0']);
     const change = i.rolls([motd('x')]);
     i.node('n0').hash = 'mine';
@@ -103,7 +103,7 @@ describe('15: an applier that has something else', () => {
 });
 
 describe('16: a deferred target of an open rollout', () => {
-  it('is left alone until that has ended, and then goes straight to the new config', () => {
+  it('waits until the rollout has ended, and then gets the new config directly', () => {
     const i = new Installation().starts(['n0', 'n1'], { role: 'edge' });
     i.commits([pool('edge', 2)]);
     i.scheduler.given(silent('n1'));
@@ -116,12 +116,12 @@ describe('16: a deferred target of an open rollout', () => {
 });
 
 describe('17: the rollback after a correction', () => {
-  it('rolls back what the superseded older changed, too', () => {
+  it('also rolls back what the superseded rollout changed', () => {
     const i = two();
     i.rolls([motd('one')]);
     i.answers('n0', 'applied');
     i.rolls([motd('two')]);
-    // n1 is at work for c1 still; then one of the two gets c2 and fails.
+    // n1 is still applying c1. Then one of the two gets c2 and fails.
     i.answers('n1', 'applied');
     const [first] = i.atWork();
     i.answers(first ?? '', 'failed', { hash: i.lease(first ?? '').from });
@@ -131,8 +131,8 @@ describe('17: the rollback after a correction', () => {
   });
 });
 
-describe('18: commits one after the other', () => {
-  it('each is recorded once and in the order of the ledger, however many copies look', () => {
+describe('18: consecutive commits', () => {
+  it('are recorded once each and in ledger order, however many copies read', () => {
     const i = new Installation().starts(['a0'], { role: 'a' }).starts(['b0'], { role: 'b' });
     i.commits([pool('a', 1), pool('b', 1)]);
     i.rolls([file('one', 'x', 'a')]);
@@ -150,8 +150,8 @@ describe('18: commits one after the other', () => {
   });
 });
 
-describe('19: retrying an invalid', () => {
-  it('of a deferred node happens once, and again only when something has changed', () => {
+describe('19: retrying an invalid config', () => {
+  it('happens once on a deferred node, and again only after something has changed', () => {
     const i = new Installation().starts(['n0', 'n1'], { role: 'edge' });
     i.commits([pool('edge', 2)]);
     i.scheduler.given(silent('n1'));
@@ -166,8 +166,8 @@ describe('19: retrying an invalid', () => {
   });
 });
 
-describe('20: an applier that acts long after the scheduler gave up', () => {
-  it('is counted all the while: its unit is free when its report names the lease', () => {
+describe("20: an applier that acts long after the scheduler's deadline", () => {
+  it('counts all the time: its unit is free when its report names the lease', () => {
     const i = two();
     i.rolls([motd('x')], { maxFailures: 1 });
     i.after(PAST_DEADLINE);
@@ -179,7 +179,7 @@ describe('20: an applier that acts long after the scheduler gave up', () => {
   });
 });
 
-describe('21: when a lowered budget holds', () => {
+describe('21: a lowered budget applies', () => {
   const lowered = () => {
     const i = new Installation().starts(['n0', 'n1', 'n2'], { role: 'edge' });
     i.commits([pool('edge', 3)]);
@@ -187,11 +187,11 @@ describe('21: when a lowered budget holds', () => {
     return i;
   };
 
-  it('from the first grant of the change that carries it', () => {
+  it('from the first grant of the change that contains it', () => {
     expect(lowered().atWork()).toEqual(['n0']);
   });
 
-  it('and no longer when that rolls back', () => {
+  it('until that change rolls back', () => {
     const i = lowered();
     i.answers('n0', 'failed');
     expect(i.scheduler.view('pools', 'edge').budget).toBe(3);

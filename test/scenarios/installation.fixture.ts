@@ -28,7 +28,7 @@ export const PAST_DEADLINE = 2 * MINUTE + 1;
 export const NONE: readonly Action[] = [{ kind: 'none' }];
 export const DRAIN: readonly Action[] = [{ kind: 'drain' }, { kind: 'reboot' }];
 
-/** What an applier remembers, as far as its reports show it. */
+/** The state of an applier that its reports show. */
 interface Node {
   hash: string;
   incarnation: number;
@@ -39,18 +39,18 @@ interface Node {
   restored: boolean;
 }
 
-type Says = Partial<NodeReport> & { readonly hash?: string };
+type ReportFields = Partial<NodeReport> & { readonly hash?: string };
 
 /**
- * The five services on one ledger in memory, each as often as a scenario wants, and nodes whose answers the scenario
- * gives. Time stands still unless it is let pass.
+ * The five services on one ledger in memory. A scenario decides how many copies run, and what the nodes answer. Time
+ * only advances when the scenario asks for it.
  */
 export class Installation {
   readonly ledger = new MemoryLedger();
   private readonly nodes = new Map<string, Node>();
   private changes = 0;
   private reports = 0;
-  /** What every lease needs on its node. */
+  /** The actions that every lease needs. */
   actions: readonly Action[] = NONE;
   readonly merger = this.newMerger();
   readonly validator = this.newValidator();
@@ -60,7 +60,7 @@ export class Installation {
 
   constructor(strategy: Strategy = 'external') {
     this.drain = this.newDrain(strategy);
-    this.inventory.leadingSinceMs = undefined; // silence is said by the scenario
+    this.inventory.leadingSinceMs = undefined; // the scenario itself says which nodes are silent
   }
 
   newScheduler() {
@@ -82,15 +82,15 @@ export class Installation {
     return new LedgerCopy(drainCore(strategy), this.ledger).read();
   }
 
-  /** Lets every service do what it has to do, until all is quiet; returns what they said. */
+  /** Runs every service until nothing is left to do. Returns the facts that they appended. */
   quiet(): readonly NewFact[] {
-    const said: NewFact[] = [];
+    const facts: NewFact[] = [];
     for (;;) {
       const round = [this.inventory, this.merger, this.validator, this.scheduler, this.drain].flatMap((copy) => [
         ...copy.when(),
       ]);
-      said.push(...round);
-      if (round.length === 0) return said;
+      facts.push(...round);
+      if (round.length === 0) return facts;
     }
   }
 
@@ -99,7 +99,7 @@ export class Installation {
     return this.quiet();
   }
 
-  /** Nodes that start, announce themselves, join and come to rest. */
+  /** Starts nodes: they announce themselves and join. Returns when nothing is left to do. */
   starts(names: readonly string[], labels: Readonly<Record<string, string>> = {}): this {
     for (const node of names) {
       this.nodes.set(node, { hash: EMPTY, incarnation: 1, nonce: 7, seq: 0, lease: '', verdict: '', restored: true });
@@ -109,14 +109,14 @@ export class Installation {
     return this;
   }
 
-  announces(node: string, says: Says = {}): readonly NewFact[] {
+  announces(node: string, fields: ReportFields = {}): readonly NewFact[] {
     const capabilities = ['kind:File', 'action:reboot'];
-    const message = this.message(node, { kind: 'announced', capabilities, ...says });
+    const message = this.message(node, { kind: 'announced', capabilities, ...fields });
     return [...this.inventory.when({ type: 'announced', report: message.report }), ...this.scheduler.when(message)];
   }
 
-  /** A report that the node sends now; when it arrives is the scenario's to say. */
-  message(node: string, says: Says = {}): scheduler.Input & { readonly type: 'report' } {
+  /** A report that the node sends now. The scenario decides when it arrives. */
+  message(node: string, fields: ReportFields = {}): scheduler.Input & { readonly type: 'report' } {
     const now = this.node(node);
     now.seq += 1;
     this.reports += 1;
@@ -124,26 +124,30 @@ export class Installation {
     return {
       type: 'report',
       sequence: this.reports,
-      report: report(node, hash, { incarnation, nonce, seq, lease, verdict, restored, ...says }),
+      report: report(node, hash, { incarnation, nonce, seq, lease, verdict, restored, ...fields }),
     };
   }
 
-  /** The applier deals with the node's lease, and says so. */
-  answer(node: string, verdict: Exclude<Verdict, ''>, says: Says = {}): scheduler.Input & { readonly type: 'report' } {
+  /** The applier carries out the lease of the node. Returns its report. */
+  answer(
+    node: string,
+    verdict: Exclude<Verdict, ''>,
+    fields: ReportFields = {},
+  ): scheduler.Input & { readonly type: 'report' } {
     const lease = this.lease(node);
     const now = this.node(node);
     if (verdict === 'applied') now.hash = lease.hash;
-    Object.assign(now, { lease: lease.lease, verdict, restored: says.restored ?? true });
+    Object.assign(now, { lease: lease.lease, verdict, restored: fields.restored ?? true });
     return this.message(node, {
       kind: verdict === 'refused' ? 'announced' : verdict,
       reason: `it is ${verdict}`,
-      ...says,
+      ...fields,
     });
   }
-  answers(node: string, verdict: Exclude<Verdict, ''>, says: Says = {}): readonly NewFact[] {
-    return [...this.scheduler.when(this.answer(node, verdict, says)), ...this.quiet()];
+  answers(node: string, verdict: Exclude<Verdict, ''>, fields: ReportFields = {}): readonly NewFact[] {
+    return [...this.scheduler.when(this.answer(node, verdict, fields)), ...this.quiet()];
   }
-  /** The node has lost its disk: it starts as another incarnation of itself. */
+  /** The node has lost its disk, and starts with another incarnation. */
   losesItsDisk(node: string): void {
     const status = this.status(node);
     this.nodes.set(node, {
@@ -157,10 +161,14 @@ export class Installation {
     });
   }
 
-  /** Publishes a change, without letting anybody but the merger see it. */
+  /** Publishes a change that only the merger reads. */
   publishes(
     apply: readonly Fragment[],
-    { remove = [] as readonly { kind: string; name: string }[], maxFailures = 0 } = {},
+    {
+      remove = [] as readonly { kind: string; name: string }[],
+      maxFailures = 0,
+      strategy = {} as Readonly<Record<string, unknown>>,
+    } = {},
   ): string {
     this.changes += 1;
     const manifests = apply.map(({ kind, name, spec }) => ({
@@ -169,17 +177,17 @@ export class Installation {
       metadata: { name },
       spec,
     }));
-    const text = JSON.stringify({ apply: manifests, delete: remove, strategy: { maxFailures } });
-    this.merger.when({ type: 'published', sequence: this.changes, source: 'me', text });
+    const text = JSON.stringify({ apply: manifests, delete: remove, strategy: { maxFailures, ...strategy } });
+    this.merger.when({ type: 'published', sequence: this.changes, source: 'me', text, storedMs: 0 });
     return `c${this.changes}`;
   }
-  /** Publishes a change and lets it begin. */
+  /** Publishes a change and starts it. */
   rolls(apply: readonly Fragment[], more: Parameters<Installation['publishes']>[1] = {}): string {
     const change = this.publishes(apply, more);
     this.quiet();
     return change;
   }
-  /** Publishes a change, and every node does what it is told, until nothing is left. */
+  /** Publishes a change. Every node applies it, until nothing is left to do. */
   commits(apply: readonly Fragment[]): string {
     const change = this.rolls(apply);
     this.allApply();
@@ -194,8 +202,8 @@ export class Installation {
     return copy.when({ type: 'request', request });
   }
 
-  /** Says what the node has, that it is well, and what it did last. */
-  answersNothing(node: string): void {
+  /** Announces the config of the node, that it is healthy, and its last lease. */
+  announcesHealthy(node: string): void {
     this.node(node).restored = true;
     this.announces(node, { labels: this.scheduler.state.nodes.get(node)?.labels ?? {} });
     this.quiet();
@@ -236,7 +244,7 @@ export class Installation {
   }
 }
 
-/** A decision on what another copy has overtaken must be refused. */
+/** A decision that is based on an outdated ledger must be refused. */
 export function expectRefused(
   ledger: MemoryLedger,
   decision: Pick<Decision<never, never>, 'facts'>,

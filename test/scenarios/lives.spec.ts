@@ -15,11 +15,13 @@ const fragment = fc.oneof(
         content: fc.constantFrom('x', 'y', 'bad', '{{ node.name }}', '{{ node.labels.zone }}'),
         role: fc.option(role, { nil: undefined }),
       })
-      .map((says) => file(says.name, says.content, says.role)),
+      .map((fields) => file(fields.name, fields.content, fields.role)),
   },
   {
     weight: 1,
-    arbitrary: fc.record({ role, budget: fc.constantFrom(1, 2, '50%') }).map((says) => pool(says.role, says.budget)),
+    arbitrary: fc
+      .record({ role, budget: fc.constantFrom(1, 2, '50%') })
+      .map((fields) => pool(fields.role, fields.budget)),
   },
 );
 const event = fc.oneof(
@@ -68,8 +70,8 @@ const event = fc.oneof(
 );
 type Event = typeof event extends fc.Arbitrary<infer E> ? E : never;
 
-/** What a fleet may live through, with everything at rest between two events. */
-function happens(i: Installation, one: Event): void {
+/** What can happen to a fleet. Nothing is in progress between two events. */
+function handle(i: Installation, one: Event): void {
   switch (one.does) {
     case 'publish':
       i.actions = one.drains ? DRAIN : NONE;
@@ -124,7 +126,7 @@ function fares(
   i.quiet();
 }
 
-/** The drainer from outside answers at once. */
+/** The external drainer answers at once. */
 function drainAll(i: Installation): void {
   for (const name of NODES) {
     if (i.drain.read().state.drains.get(name)?.phase !== 'draining') continue;
@@ -133,15 +135,15 @@ function drainAll(i: Installation): void {
   }
 }
 
-/** Everybody is heard again, resumes what was paused, and does what it is told. */
+/** All nodes are heard from again, paused rollouts are resumed, and nodes carry out their leases. */
 function heal(i: Installation): void {
   for (let round = 0, last = -1, rest = 0; round < 200 && rest < 8; round++) {
-    rest = i.ledger.last === last ? rest + 1 : 0; // longer than the longest distance between two tries
+    rest = i.ledger.last === last ? rest + 1 : 0; // longer than the longest pause between two tries
     last = i.ledger.last;
     for (const name of NODES) {
       fares(i, 'heard', name, 'a');
       answer(i, name, 'applied', true);
-      if (i.scheduler.state.nodes.get(name)?.report?.restored === false) i.answersNothing(name);
+      if (i.scheduler.state.nodes.get(name)?.report?.restored === false) i.announcesHealthy(name);
     }
     for (const { change, paused } of i.scheduler.state.rollouts.values())
       if (paused) i.asks({ op: 'rollout.resume', change, by: 'me', reason: '' });
@@ -150,12 +152,12 @@ function heal(i: Installation): void {
   }
 }
 
-describe('a fleet that lives through anything and then is well', () => {
-  it('has brought every change to its end and every node to its config, and all copies agree', () => {
+describe('a fleet with any history that is healthy in the end', () => {
+  it('has ended every change, every node has its config, and all copies agree', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 14 }), (events) => {
         const i = new Installation().starts(['n0', 'n1'], { role: 'a' }).starts(['n2'], { role: 'b' });
-        for (const one of events) happens(i, one);
+        for (const one of events) handle(i, one);
         heal(i);
         expect([...i.merger.state.openChanges].map((change) => `${change} ${i.phase(change)}`)).toEqual([]);
         const wrong = [...i.scheduler.state.nodes.values()].filter(
@@ -173,12 +175,12 @@ describe('a fleet that lives through anything and then is well', () => {
   });
 });
 
-it('a decision of any core leaves its state as it was, to the last byte of its dump', () => {
+it('a decision of any core leaves its state unchanged, to the last byte of its dump', () => {
   fc.assert(
     fc.property(fc.array(event, { minLength: 1, maxLength: 8 }), (events) => {
       const i = new Installation().starts(['n0', 'n1'], { role: 'a' });
       for (const one of events) {
-        happens(i, one);
+        handle(i, one);
         for (const copy of i.copies) unchangedBy(copy);
       }
     }),
@@ -188,11 +190,15 @@ it('a decision of any core leaves its state as it was, to the last byte of its d
 
 function unchangedBy<S>({ core, state, nowMs }: Pick<LedgerCopy<S, never>, 'core' | 'state' | 'nowMs'>): void {
   const before = JSON.stringify(core.dump(state));
-  core.decide(state, [], new Map<string, never>(), { monotonicMs: nowMs + PAST_DEADLINE, leadingSinceMs: 0 });
+  core.decide(state, [], new Map<string, never>(), {
+    monotonicMs: nowMs + PAST_DEADLINE,
+    leadingSinceMs: 0,
+    wallMs: 0,
+  });
   expect(JSON.stringify(core.dump(state))).toBe(before);
 }
 
-/** The fold of the same ledger by somebody else. */
+/** The fold of the same ledger by another copy. */
 function refolded<S>(copy: Pick<LedgerCopy<S, never>, 'core' | 'ledger'>): S {
   const state = copy.core.initial();
   const entries: readonly Entry[] = copy.ledger.entries(0, 0, copy.core.reads);

@@ -1,9 +1,9 @@
 import { accepted, changed, file, pool, renderedChange, silent, validated } from '#libs/testing';
 import { DRAIN, expectRefused, grants, Installation, PAST_DEADLINE, types } from './installation.fixture.js';
 
-/** The interleavings that broke an earlier version of the design, by their numbers, where two copies meet. */
+/** The numbered interleavings of two copies that broke an earlier version of the design. */
 const two = () => new Installation().starts(['n0', 'n1']);
-/** A change of somebody else that was rendered and reviewed: this node should have this hash. */
+/** Facts of the other services for a rendered and reviewed change that gives this node this hash. */
 const leadingTo = (change: string, node: string, hash: string) => [
   accepted(change),
   renderedChange(change, { [node]: { from: 'old', to: hash, recipe: 'other' } }),
@@ -11,8 +11,8 @@ const leadingTo = (change: string, node: string, hash: string) => [
 ];
 const motd = (content: string, role?: string) => file('motd', content, role);
 
-describe('1: a grant and what crosses it', () => {
-  it('two copies that grant the same unit: one is refused, and then sees the unit taken', () => {
+describe('1: a grant and concurrent facts', () => {
+  it('two copies grant the same unit: one is refused, and then sees that the unit is taken', () => {
     const i = two();
     i.publishes([motd('x')]);
     i.merger.when();
@@ -24,7 +24,7 @@ describe('1: a grant and what crosses it', () => {
     expect(grants(other.when())).toEqual([]);
   });
 
-  it('a pause that was answered stands before every grant of the other copy', () => {
+  it('a pause that was answered comes before every grant of the other copy', () => {
     const i = two();
     const change = i.rolls([motd('x')]);
     const other = i.newScheduler();
@@ -38,8 +38,8 @@ describe('1: a grant and what crosses it', () => {
   });
 });
 
-describe('3: a config that becomes known-bad and the grants around it', () => {
-  it('(a) the batch that records the invalid fails the rollout: no copy grants forward on it', () => {
+describe('3: a config that becomes known-bad, and concurrent grants', () => {
+  it('(a) the batch that records the invalid report fails the rollout, so no copy grants a forward lease for it', () => {
     const i = new Installation().starts(['n0', 'n1', 'n2']);
     const change = i.rolls([motd('bad')]);
     const other = i.newScheduler();
@@ -51,19 +51,19 @@ describe('3: a config that becomes known-bad and the grants around it', () => {
     expect(grants(other.when())).toEqual([]);
   });
 
-  it('(b, c) a change with the same config that was reviewed before the invalid, and not started, is reviewed again and rejected', () => {
+  it('(b, c) a change with the same config that was reviewed before the invalid report, and not started, is reviewed again and rejected', () => {
     const i = new Installation().starts(['a0'], { role: 'a' });
     i.rolls([file('motd', 'bad', 'a')]);
     const { hash } = i.lease('a0');
     i.starts(['b0'], { role: 'b' });
     i.scheduler.given(...leadingTo('c2', 'b0', hash));
-    const said = i.scheduler.when(i.answer('a0', 'invalid'));
-    expect(types(said)).not.toContain('rollout.started');
+    const facts = i.scheduler.when(i.answer('a0', 'invalid'));
+    expect(types(facts)).not.toContain('rollout.started');
     expect(types(i.validator.when())).toEqual(['config.judged', 'config.rejected']);
     expect(types(i.scheduler.when())).not.toContain('rollout.started');
   });
 
-  it('(d) what a complete rollout has brought is cleared', () => {
+  it('(d) a config that a completed rollout has committed is cleared', () => {
     const i = new Installation();
     i.starts(['p0'], { role: 'a' }).starts(['q0', 'q1'], { role: 'b' });
     i.commits([pool('a', 1), pool('b', 1)]);
@@ -78,7 +78,7 @@ describe('3: a config that becomes known-bad and the grants around it', () => {
 });
 
 describe('4: a node that changes pools', () => {
-  it('a grant in its old pool is refused when a copy has read its new one, and then asks the new budget', () => {
+  it('a grant in its old pool is refused once a copy has read the new one, and then needs the new budget', () => {
     const i = new Installation().starts(['n0'], { role: 'a' }).starts(['n1'], { role: 'b' });
     i.commits([pool('a', 1), pool('b', 1)]);
     i.publishes([motd('x')]);
@@ -94,15 +94,15 @@ describe('4: a node that changes pools', () => {
 });
 
 describe('5: a review names its attempt', () => {
-  it('the review of a correction counts for its first rendering only', () => {
+  it('the review of a correction counts only for its first rendering', () => {
     const i = two();
     i.rolls([motd('bad')]);
     i.publishes([motd('bad'), file('more', 'x')]);
     i.validator.when(); // reviewed, attempt 1, before anything is known-bad
     i.scheduler.when(i.answer('n0', 'invalid'));
     expect(i.scheduler.state.rollouts.has('c2')).toBe(false);
-    const said = i.quiet();
-    const attempts = said.flatMap((fact) =>
+    const facts = i.quiet();
+    const attempts = facts.flatMap((fact) =>
       fact.type === 'config.rendered' && fact.change === 'c2' ? [fact.attempt] : [],
     );
     expect(attempts).toEqual([2]);
@@ -110,7 +110,7 @@ describe('5: a review names its attempt', () => {
     expect(started).toMatchObject({ attempt: 2 });
   });
 
-  it('is rejected when that first failure was its own content', () => {
+  it('is rejected if that first failure was caused by its own content', () => {
     const i = two();
     i.rolls([motd('bad')]);
     i.publishes([motd('bad')]);
@@ -121,8 +121,8 @@ describe('5: a review names its attempt', () => {
   });
 });
 
-describe('6: an abort while a forward lease is born', () => {
-  it('refuses the grant, and the rollout is reverted with no lease under way', () => {
+describe('6: an abort while a forward lease is granted', () => {
+  it('refuses the grant, and the rollout is reverted without a lease', () => {
     const i = two();
     const change = i.rolls([motd('x')]);
     const other = i.newScheduler();
@@ -136,7 +136,7 @@ describe('6: an abort while a forward lease is born', () => {
     expect(i.atWork()).toEqual([]);
   });
 
-  it('granted first, is waited for', () => {
+  it('waits for a lease that was granted first', () => {
     const i = two();
     const change = i.rolls([motd('x')]);
     i.asks({ op: 'rollout.abort', change, by: 'me', reason: '' });
@@ -147,8 +147,8 @@ describe('6: an abort while a forward lease is born', () => {
   });
 });
 
-describe('9: skip and a live lease', () => {
-  it('the unit is free only when the applier can no longer act on what it has read', () => {
+describe('9: skipping a node with a live lease', () => {
+  it('frees the unit only when the applier can no longer act on what it has read', () => {
     const i = two();
     const change = i.rolls([motd('x')]);
     i.scheduler.given(silent('n0'));
@@ -159,7 +159,7 @@ describe('9: skip and a live lease', () => {
     expect(i.rollout(change).deferred).toBe(1);
   });
 
-  it('asked of one copy while the other grants: the grant is refused', () => {
+  it('on one copy while the other grants refuses the grant', () => {
     const i = two();
     i.rolls([motd('x')]);
     const other = i.newScheduler();
@@ -172,7 +172,7 @@ describe('9: skip and a live lease', () => {
 });
 
 describe('10: a slow drain copy', () => {
-  it('that was to uncordon for the first lease says nothing once there is a second', () => {
+  it('that should uncordon for the first lease records nothing once there is a second', () => {
     const i = new Installation().starts(['n0']);
     i.actions = DRAIN;
     i.rolls([motd('x')]);
@@ -189,8 +189,8 @@ describe('10: a slow drain copy', () => {
   });
 });
 
-describe('13: a supersession and the grants of the older', () => {
-  it('the older grants nothing more, whichever copy was slow', () => {
+describe('13: a superseded rollout and its grants', () => {
+  it('grants nothing more, whichever copy was slow', () => {
     const i = two();
     i.rolls([motd('bad')]);
     const other = i.newScheduler();
@@ -199,8 +199,8 @@ describe('13: a supersession and the grants of the older', () => {
     i.rolls([motd('good')]);
     expect(i.rollout('c1')).toMatchObject({ phase: 'superseded', supersededBy: 'c2' });
     expectRefused(i.ledger, late, other.folded);
-    const said = other.when(answer);
-    expect(said.filter((fact) => fact.type === 'node.lease.granted' && fact.change === 'c1')).toEqual([]);
+    const facts = other.when(answer);
+    expect(facts.filter((fact) => fact.type === 'node.lease.granted' && fact.change === 'c1')).toEqual([]);
     i.allApply();
     expect(i.status('n0').hash).toBe(i.status('n0').desired);
     expect(i.rollout('c2').phase).toBe('succeeded');
@@ -208,7 +208,7 @@ describe('13: a supersession and the grants of the older', () => {
 });
 
 describe('12: two mergers that render the same attempt', () => {
-  it('one of them is refused, and its rendering, from other labels, is never named', () => {
+  it('one of them is refused, and its rendering with other labels is never referenced', () => {
     const i = two();
     i.scheduler.given(accepted('c1', { apply: [motd('x')] }));
     const slow = i.newMerger();

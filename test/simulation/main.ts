@@ -4,10 +4,10 @@ import { Progress } from './runs/progress.js';
 import { runPlan } from './runs/run.js';
 import { describeFailure } from './runs/shrink.js';
 
-/** So many failures are made smaller; the others most likely have the same cause. */
+/** How many failures are shrunk. The others most likely have the same cause. */
 const MOST_SHRUNK = 3;
 
-/** `npm run sim`: runs seeds, shows how far it is, and says how to repeat what failed. */
+/** `npm run sim`: runs seeds, shows the progress, and prints how to repeat failures. */
 async function main(args: readonly string[]): Promise<number> {
   const options = readOptions(args);
   if (options.help) return say(HELP, 0);

@@ -11,11 +11,11 @@ export interface Options {
   readonly shrink: boolean;
   readonly json: boolean;
   readonly help: boolean;
-  /** Makes the plan of a seed, less what the arguments leave out. */
+  /** Creates the plan of a seed, without what the arguments leave out. */
   readonly plan: (seed: number) => Plan;
 }
 
-/** Reads the command line. Throws, in words for people. */
+/** Reads the command line. Throws an error with a readable message. */
 export function readOptions(args: readonly string[]): Options {
   const text = { type: 'string' } as const;
   const flag = { type: 'boolean' } as const;
@@ -79,7 +79,7 @@ export const HELP = `npm run sim -- [options]
   --only A,B:1+4 only these act; with numbers, only these of what they do ("nobody" for none)
   --nodes N      so many nodes at the start
   --copies N     so many copies of each service
-  --minutes N    people and faults act so long
+  --minutes N    how long people and faults act
   --kubernetes W nodes are Kubernetes', yes or no
   --trace        print everything that happens, facts with their whole content
   --no-shrink    do not make failures smaller

@@ -3,11 +3,11 @@ import { DEMO, demo, everywhere, vmFile, VmScene } from './vm-scene.js';
 
 jest.setTimeout(1_800_000);
 
-describeWith(['vm-long'], 'a machine that is restarted', () => {
+describeWith(['vm-long'], 'a machine that reboots', () => {
   const place = new VmScene();
-  /** Without the name of the kernel's file, which the author of the boot loader's config gave it. */
+  /** Without the file name of the kernel, which depends on the author of the boot loader's config. */
   const commandLine = (): Promise<string> => place.vm.run('cut -d" " -f2- /proc/cmdline');
-  /** What the boot loader's config is made of, packages' own files among them. */
+  /** The files from which the config of the boot loader is generated, including those of packages. */
   const bootFiles = (): Promise<string> => place.vm.run('sha256sum /etc/default/grub /etc/default/grub.d/* 2>&1; true');
   const reboots = everywhere('DisruptionPolicy', 'boot', {
     files: [{ path: '/etc/boot-me', actions: [{ kind: 'drain' }, { kind: 'reboot' }] }],
@@ -16,16 +16,16 @@ describeWith(['vm-long'], 'a machine that is restarted', () => {
   beforeAll(() => place.open());
   afterAll(() => place.close());
 
-  test('in the middle of a lease confirms on the other boot', async () => {
+  test('during a lease confirms on the next boot', async () => {
     const before = await place.bootId();
     await place.commit(reboots);
     await place.commit(vmFile('boot-me', 'new\n'), demo(1_000));
     expect(await place.bootId()).not.toBe(before);
     expect(await place.vm.run(`cat /etc/boot-me; ${place.argumentOf(DEMO)}`)).toBe('new\n1000');
-    expect(await place.saying('', 'applied')).toMatchObject({ restored: true });
+    expect(await place.untilReason('', 'applied')).toMatchObject({ restored: true });
   });
 
-  test('and comes up so that a probe fails rolls back, by one restart more', async () => {
+  test('rolls back with one more reboot if a probe fails afterwards', async () => {
     await place.vm.run('echo yes > /run/was-here');
     const before = await place.bootId();
     const probe = everywhere('Probe', 'same-boot', {
@@ -37,14 +37,14 @@ describeWith(['vm-long'], 'a machine that is restarted', () => {
       phase: 'ended',
       outcome: 'reverted',
     });
-    expect(await place.saying('probe same-boot passed before and fails now', 'failed')).toMatchObject({
+    expect(await place.untilReason('probe same-boot passed before and fails now', 'failed')).toMatchObject({
       restored: true,
     });
     expect(await place.bootId()).not.toBe(before);
     expect(await place.vm.run('cat /etc/boot-me')).toBe('new');
   });
 
-  test('has the arguments of its kernel that the boot loader was given, and none once they are deleted', async () => {
+  test('has the kernel arguments of its boot loader, and none once they are deleted', async () => {
     const before = await commandLine();
     const args = everywhere('KernelArguments', 'rig', { arguments: ['rig.first=1', 'rig.second'] });
     await place.commit(args);
@@ -53,7 +53,7 @@ describeWith(['vm-long'], 'a machine that is restarted', () => {
     expect(await commandLine()).toBe(before);
   });
 
-  test('rolls back to the arguments that it had when it comes up so that a probe fails', async () => {
+  test('rolls back to the previous arguments if a probe fails after the boot', async () => {
     const [before, files] = [await commandLine(), await bootFiles()];
     const probe = everywhere('Probe', 'arguments', {
       file: { path: '/run/was-here', matches: '^yes' },

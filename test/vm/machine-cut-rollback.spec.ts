@@ -19,7 +19,7 @@ describeWith(['vm-long'], 'a machine whose power is cut', () => {
     await cuts.cutAt(await cuts.change(false), `${point} during the rollback`);
   });
 
-  describe('around a restart of its own,', () => {
+  describe('around its own reboot,', () => {
     beforeAll(() =>
       cuts.place.commit(
         everywhere('DisruptionPolicy', 'boot', { files: [{ path: '/etc/two', actions: [{ kind: 'reboot' }] }] }),

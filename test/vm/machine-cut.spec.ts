@@ -3,14 +3,14 @@ import { FORWARD, PowerCuts } from './power-cuts.js';
 
 jest.setTimeout(1_800_000);
 
-describeWith(['vm-long'], 'a machine whose power is cut on the way forward', () => {
+describeWith(['vm-long'], 'a machine whose power is cut during a change', () => {
   const cuts = new PowerCuts();
   const { pauses } = cuts.place;
 
   beforeAll(() => cuts.open());
   afterAll(() => cuts.place.close());
 
-  test('does in a change what is cut below, and nothing else', async () => {
+  test('performs exactly the steps that are cut below', async () => {
     pauses.clear();
     const id = await cuts.change();
     expect(await cuts.place.ended(id)).toMatchObject({ phase: 'committed' });

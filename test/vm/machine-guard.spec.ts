@@ -3,7 +3,7 @@ import { everywhere, VmScene } from './vm-scene.js';
 
 jest.setTimeout(1_800_000);
 
-/** Turns all that goes to the server into a table in which it ends. */
+/** Routes everything to the server into a table that drops it. */
 const cut = (tableId: number) =>
   everywhere('RoutingTable', 'cut', {
     tableId,
@@ -16,13 +16,13 @@ describeWith(['vm-long'], 'a machine that a change cuts off', () => {
   const isCut = async (): Promise<boolean> => (await place.vm.run('ip rule show priority 10')) !== '';
   const guards = (): Promise<string> =>
     place.vm.run('systemctl list-units --all --plain --no-legend "sluice-guard-*.service" | cut -d" " -f1');
-  /** Without its service manager's help: nothing starts an applier again that was killed. */
+  /** Without the help of the service manager: nothing restarts an applier that was killed. */
   const alone = (is: boolean): Promise<string> =>
     place.vm.run(
       `${is ? 'mkdir -p /run/systemd/system/sluice-applier.service.d && printf "[Service]\\nRestart=no\\n" >' : 'rm -f'} /run/systemd/system/sluice-applier.service.d/alone.conf && systemctl daemon-reload`,
     );
 
-  /** What is still being taken away a moment after the work is over is waited for; what stays is shown. */
+  /** Waits for cleanup that happens a moment after the end of the work. Shows what remains. */
   async function isAgain(before: string): Promise<void> {
     await place
       .comes(async () => (await place.network()) === before, 'the network is as it was', 60_000)
@@ -43,7 +43,7 @@ describeWith(['vm-long'], 'a machine that a change cuts off', () => {
   });
   afterAll(() => place.close());
 
-  test('comes back by itself, and the change is to blame', async () => {
+  test('is restored on its own, and the change is to blame', async () => {
     const before = await place.network();
     const change = await place.publish({ apply: [cut(100)] });
     await place.comes(isCut, 'the change is in force', 200_000);
@@ -54,14 +54,18 @@ describeWith(['vm-long'], 'a machine that a change cuts off', () => {
     await place.comes(async () => (await guards()) === '', 'the guard is taken away', 100_000);
   });
 
-  test.each(['KILL', 'STOP'])('comes back by a service of its own when the applier got a SIG%s', async (signal) => {
+  test.each(['KILL', 'STOP'])('is restored by a separate service when the applier got a SIG%s', async (signal) => {
     const before = await place.network();
     await alone(true);
     const change = await place.publish({ apply: [cut(signal === 'KILL' ? 101 : 102)] });
     await place.comes(isCut, 'the change is in force', 200_000);
     await place.vm.run(`systemctl kill --kill-whom=main --signal=SIG${signal} sluice-applier`);
     await place.comes(async () => !(await isCut()), 'the guard rolls back', 300_000);
-    await place.comes(async () => (await place.journal()).work === undefined, 'the guard has ended the work', 100_000);
+    await place.comes(
+      async () => (await place.journal()).work === undefined,
+      'the guard has finished the rollback',
+      100_000,
+    );
     await isAgain(before);
     expect((await place.journal()).lastDealt?.reason).toMatch(
       signal === 'KILL'
@@ -75,7 +79,7 @@ describeWith(['vm-long'], 'a machine that a change cuts off', () => {
     await place.quiet();
   });
 
-  test('comes back after a power cut', async () => {
+  test('is restored after a power cut', async () => {
     const change = await place.publish({ apply: [cut(103)] });
     await place.comes(isCut, 'the change is in force', 200_000);
     await place.cutAndBoot();

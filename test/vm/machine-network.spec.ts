@@ -9,7 +9,7 @@ const storage = everywhere('Layer2Network', 'storage', {
   anycastMac: '02:00:00:00:00:01',
   anycastGateways: ['10.7.0.1/24'],
 });
-/** A router in a namespace of the machine, behind a wire into the network that Sluice makes. */
+/** A router in a namespace of the machine, behind a link into the network that Sluice creates. */
 const PEER = `
 ip netns add peer
 ip link add wire type veth peer name far netns peer
@@ -36,13 +36,13 @@ describeWith(['vm-long'], 'the network of a machine', () => {
     (await place.vm.run('vtysh -c "show running-config" 2>/dev/null; true')).includes(
       'neighbor sluice-l2.7 remote-as 64513',
     );
-  /** FRR's own file, which is not Sluice's. */
+  /** FRR's own file, which does not belong to Sluice. */
   const file = (): Promise<string> => place.vm.run('cat /etc/frr/frr.conf; stat -c "%U %a" /etc/frr/frr.conf');
 
   beforeAll(() => place.open());
   afterAll(() => place.close());
 
-  test('gets a VRF with a network in which FRR speaks with a peer, and takes the routes that it may', async () => {
+  test('gets a VRF with a network in which FRR peers with a neighbor, and accepts the permitted routes', async () => {
     await place.vm.run('systemctl enable --now frr', 300_000);
     const before = await file();
     await place.commit(
@@ -62,7 +62,7 @@ describeWith(['vm-long'], 'the network of a machine', () => {
     expect(await file()).toBe(before);
   });
 
-  test('speaks with it again after a restart of the machine', async () => {
+  test('peers again after a reboot', async () => {
     await place.commit(
       everywhere('DisruptionPolicy', 'boot', { files: [{ path: '/etc/boot-me', actions: [{ kind: 'reboot' }] }] }),
     );
@@ -71,7 +71,7 @@ describeWith(['vm-long'], 'the network of a machine', () => {
     await speaks();
   });
 
-  test('and after a power cut, for FRR comes up with what its own file says, and the applier adds its part', async () => {
+  test('peers again after a power cut, because FRR starts with its own file and the applier adds its part', async () => {
     await place.cutAndBoot();
     await place.comes(hasItsPart, 'FRR has its part again', 200_000);
     await place.vm.run(PEER);
@@ -80,7 +80,7 @@ describeWith(['vm-long'], 'the network of a machine', () => {
     expect(await place.vm.run('grep -c "router bgp" /etc/frr/frr.conf; true')).toBe('0');
   });
 
-  test('and after FRR alone was restarted, without anybody being told of a drift', async () => {
+  test('peers again after a restart of FRR alone, without a report of drift', async () => {
     await place.vm.run('systemctl restart frr', 300_000);
     await place.comes(hasItsPart, 'FRR has its part again', 300_000);
     // The peer would try again in two minutes.
@@ -89,7 +89,7 @@ describeWith(['vm-long'], 'the network of a machine', () => {
     expect(await place.quiet()).toMatchObject({ drifted: [] });
   });
 
-  test('a peering that FRR does not take is refused before anything is done', async () => {
+  test('refuses a peering that FRR rejects before anything changes', async () => {
     const before = await place.network();
     const other = everywhere('BgpPeering', 'other', { network: 'storage', remoteAs: 64_514, localAs: 64_999 });
     const { phase } = await place.apply(other);

@@ -10,21 +10,21 @@ describeWith(['vm-long'], 'a machine in trouble', () => {
   const absent = (path: string): string => `cat: ${path}: No such file or directory`;
 
   test.each([
-    ['that there is not', 'vm.no_such_thing', '1', 'the kernel has no parameter vm.no_such_thing'],
-    ['that the kernel does not take', 'vm.swappiness', '9999', 'the kernel rejects 9999 for vm.swappiness'],
-  ])('refuses a parameter of the kernel %s, and nothing of the change stays', async (_what, key, value, reason) => {
+    ['that does not exist', 'vm.no_such_thing', '1', 'the kernel has no parameter vm.no_such_thing'],
+    ['with a value that the kernel rejects', 'vm.swappiness', '9999', 'the kernel rejects 9999 for vm.swappiness'],
+  ])('refuses a kernel parameter %s, and nothing of the change remains', async (_what, key, value, reason) => {
     const before = await place.vm.run('cat /proc/sys/vm/swappiness');
     expect(await place.apply(vmFile('neighbour', 'x\n'), everywhere('Sysctl', 'odd', { key, value }))).toMatchObject({
       phase: 'ended',
       outcome: 'reverted',
     });
-    expect(await place.saying(reason, 'invalid')).toMatchObject({ restored: true });
+    expect(await place.untilReason(reason, 'invalid')).toMatchObject({ restored: true });
     expect(
       await place.vm.run('cat /proc/sys/vm/swappiness; cat /etc/neighbour 2>&1; ls /etc/sysctl.d | grep sluice; true'),
     ).toBe(`${before}\n${absent('/etc/neighbour')}`);
   });
 
-  test('whose disk is full in the middle of a change rolls back once there is room, and fails', async () => {
+  test('whose disk is full during a change rolls back once there is space, and fails', async () => {
     place.pauses.hold((point) => point === 'after write /etc/first');
     const change = await place.publish({
       apply: [vmFile('first', 'new\n'), vmFile('second', `${'new\n'.repeat(10_000)}`)],
@@ -48,19 +48,19 @@ describeWith(['vm-long'], 'a machine in trouble', () => {
     );
   });
 
-  test('whose applier may not write /etc fails, makes nothing known-bad, and is whole', async () => {
+  test('whose applier cannot write /etc fails, makes nothing known-bad, and is restored', async () => {
     const dropIn = '/etc/systemd/system/sluice-applier.service.d/zz-read-only.conf';
     await place.vm.run(
       `printf '[Service]\\nReadWritePaths=\\nReadWritePaths=/opt /srv /var\\n' > ${dropIn} && systemctl daemon-reload && systemctl restart sluice-applier`,
     );
     expect(await place.apply(vmFile('locked', 'x\n'))).toMatchObject({ phase: 'ended', outcome: 'reverted' });
-    expect(await place.saying('EROFS', 'failed')).toMatchObject({ restored: true });
+    expect(await place.untilReason('EROFS', 'failed')).toMatchObject({ restored: true });
     await place.vm.run(`rm ${dropIn} && systemctl daemon-reload && systemctl restart sluice-applier`);
     await place.commit(vmFile('locked', 'x\n'));
     expect(await place.vm.run('cat /etc/locked')).toBe('x');
   });
 
-  test('takes no second applier on the same state folder, and the first one goes on', async () => {
+  test('accepts no second applier on the same state folder, and the first one continues', async () => {
     const { code, error } = await place.vm.try(
       '. /etc/default/sluice-applier; sluice-applier --node "$SLUICE_NODE" --server "$NATS_URL"',
     );
@@ -73,7 +73,7 @@ describeWith(['vm-long'], 'a machine in trouble', () => {
     await place.commit(vmFile('locked', 'y\n'));
   });
 
-  test('whose journal a newer applier wrote is left alone until that one is there again', async () => {
+  test('whose journal was written by a newer applier is left alone until that one is installed again', async () => {
     await place.vm.run('systemctl stop sluice-applier && cp /var/lib/sluice/journal.json /var/tmp/journal.json');
     await place.vm.run(`node -e '
       const { readFileSync, writeFileSync } = require("fs");
@@ -95,8 +95,8 @@ describeWith(['vm-long'], 'a machine in trouble', () => {
     await place.commit(vmFile('locked', 'z\n'));
   });
 
-  test('is restarted in place of a unit that does not stop, and runs the new one', async () => {
-    // What is said of how it stops holds at once for the one that runs: before there is that file, it stops.
+  test('is rebooted when a unit does not stop, and runs the new one', async () => {
+    // The way in which a unit stops also applies to the running unit: it stops normally until that file exists.
     const stop = '/bin/sh -c "[ ! -e /run/stubborn ] || exec sleep 1000"';
     const stubborn = (seconds: number) =>
       demo(
@@ -107,7 +107,7 @@ describeWith(['vm-long'], 'a machine in trouble', () => {
     const before = await place.bootId();
     await place.vm.run('touch /run/stubborn');
     await place.commit(stubborn(2_000));
-    expect(await place.saying('the machine was restarted instead', 'applied')).toMatchObject({ restored: true });
+    expect(await place.untilReason('the machine was restarted instead', 'applied')).toMatchObject({ restored: true });
     expect(await place.bootId()).not.toBe(before);
     expect(await place.vm.run(place.argumentOf(DEMO))).toBe('2000');
   });

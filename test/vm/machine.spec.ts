@@ -4,13 +4,13 @@ import { DEMO, demo, everywhere, NODE, vmFile, VmScene } from './vm-scene.js';
 jest.setTimeout(1_800_000);
 const KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ5lXwPqNQZLQ6Q0Hn0g2l0X0mBz0mJ7S3b8gq5D3vYk somebody';
 
-/** What of a machine's own is short enough for every run; the rest is in `machine-*.spec.ts`. */
+/** The tests on a VM that are short enough for every run. The rest is in `machine-*.spec.ts`. */
 describeWith(['vm'], 'a machine of its own, with the applier of the Debian package', () => {
   const place = new VmScene();
   beforeAll(() => place.open());
   afterAll(() => place.close());
 
-  test('announces all that the hardened unit and its drop-ins let it do', async () => {
+  test('announces everything that the hardened unit and its drop-ins allow', async () => {
     const { capabilities } = (await place.client.get('nodes', NODE))!;
     expect(capabilities).toEqual(
       expect.arrayContaining([
@@ -34,7 +34,7 @@ describeWith(['vm'], 'a machine of its own, with the applier of the Debian packa
     );
   });
 
-  test('gets a unit, a parameter of the kernel, a key for a user whom only a name service knows, and a VRF with a VLAN in it', async () => {
+  test('gets a unit, a kernel parameter, a key for a user of a name service, and a VRF with a VLAN', async () => {
     await place.vm.run('mkdir -p /etc/userdb');
     await place.vm.put(
       '/etc/userdb/remote.user',
@@ -46,7 +46,7 @@ describeWith(['vm'], 'a machine of its own, with the applier of the Debian packa
         disposition: 'regular',
       }),
     );
-    // On the disk, too: the power will be cut.
+    // Also written to the disk, because the power will be cut.
     await place.vm.run('install -d -o 60123 -g 60123 /home/remote && sync');
     await place.commit(
       demo(1_000),
@@ -85,7 +85,7 @@ describeWith(['vm'], 'a machine of its own, with the applier of the Debian packa
       expect(links).toContain(words);
   });
 
-  test('whose power is cut in the middle of a change ends on one config, whole, and has its network again', async () => {
+  test('whose power is cut during a change ends with one complete config, and has its network again', async () => {
     place.pauses.hold((point) => point === 'after write /etc/first');
     const change = await place.publish({ apply: [vmFile('first', 'new\n'), vmFile('second', 'new\n'), demo(2_000)] });
     expect(await place.pauses.reached('its first file')).toBe('after write /etc/first');

@@ -1,11 +1,11 @@
 #!/bin/bash
-# A real systemd as the first process of fresh namespaces, over this machine's own files: what it writes goes to DIR/upper, and the
-# machine keeps its own. It has the machine's kernel and network; /proc/sys and /sys cannot be written.
-#   namespace-node.sh run DIR FOLDER   runs it; `systemctl reboot` inside starts it again, with another boot id and its files kept;
-#                                      `systemctl poweroff` ends it. FOLDER is /opt/sluice inside, read-only. DIR/pid is its first process.
+# A real systemd as the first process of new namespaces. It sees the files of this machine, but writes to DIR/upper, so that the
+# machine stays unchanged. It uses the kernel and the network of the machine. /proc/sys and /sys are read-only.
+#   namespace-node.sh run DIR FOLDER   runs it. `systemctl reboot` inside restarts it with another boot id and the same files.
+#                                      `systemctl poweroff` ends it. FOLDER is /opt/sluice inside, read-only. DIR/pid has its first process.
 #   namespace-node.sh exec DIR CMD...  runs a command inside
-#   namespace-node.sh check DIR        whether this machine can: says why not, and ends with 1
-# DIR/upper may hold files before the first start: they are the node's.
+#   namespace-node.sh check DIR        checks whether this machine supports it. If not, prints why and exits with 1
+# Files that are in DIR/upper before the first start belong to the node.
 set -euo pipefail
 verb=$1 dir=$2
 shift 2
@@ -46,12 +46,12 @@ case $verb in
   inside) inside "$@" ;;
   run)
     mkdir -p "$dir"/{upper,work,root} "$cgroup"
-    # What was killed leaves its cgroup a moment later.
+    # Killed processes leave their cgroup a moment later.
     first=
     trap 'kill -9 $first 2>/dev/null; for _ in $(seq 50); do forget && break; sleep 0.05; done' EXIT
     trap exit TERM INT
     while :; do
-      # `exec` waits for the pid of this start; that of the one before may be another process's by now.
+      # `exec` waits for the pid of this start. The previous pid may belong to another process now.
       rm -f "$dir/pid"
       cat /proc/sys/kernel/random/uuid > "$dir/boot_id"
       mkdir -p "$cgroup"
@@ -59,11 +59,11 @@ case $verb in
         echo $BASHPID > "$cgroup/cgroup.procs"
         exec unshare --pid --mount --uts --ipc --cgroup --fork --kill-child "$self" inside "$dir" "$1"
       ) &
-      # The one child that the starter ever has.
+      # The only child of this shell.
       starter=$!
       until first=$(cat /proc/$starter/task/$starter/children 2>/dev/null) && [ -n "$first" ]; do kill -0 $starter && sleep 0.05; done
       first=${first% }
-      # Nothing can be asked of it before its systemd listens.
+      # systemd does not answer before it listens on its socket.
       until [ "$(cat /proc/$first/comm)" = systemd ] && [ -S "/proc/$first/root/run/systemd/private" ]; do kill -0 $starter && sleep 0.05; done
       echo "$first" > "$dir/pid.new" && mv "$dir/pid.new" "$dir/pid"
       code=0

@@ -12,7 +12,6 @@ import { RealNode } from './real-node.js';
 
 const NODE = 'p-1.dc1';
 const UNIT = 'sluice-applier.service';
-const WAIT_MS = 60_000;
 
 describeWith(['systemd-namespaces', 'dpkg-deb'], 'the Debian package', () => {
   let data: string;
@@ -33,8 +32,8 @@ describeWith(['systemd-namespaces', 'dpkg-deb'], 'the Debian package', () => {
     node.write('srv/1.deb', readFileSync(join(data, debs()[0]!)));
     node.write('srv/2.deb', readFileSync(later(join(data, debs()[0]!))));
     node.start();
-    await until(() => isUp(), 'the node is up', WAIT_MS);
-  }, 120_000);
+    await until(() => isUp(), 'the node is up');
+  });
 
   afterAll(async () => {
     await node.stop();
@@ -42,7 +41,7 @@ describeWith(['systemd-namespaces', 'dpkg-deb'], 'the Debian package', () => {
     await processes.stopAll();
     await server.stop();
     if (process.env['SLUICE_E2E_KEEP'] === undefined) rmSync(data, { recursive: true, force: true });
-  }, 60_000);
+  });
 
   const debs = (): readonly string[] => readdirSync(data).filter((name) => name.endsWith('.deb'));
   const isUp = (): boolean => {
@@ -52,7 +51,7 @@ describeWith(['systemd-namespaces', 'dpkg-deb'], 'the Debian package', () => {
       return false;
     }
   };
-  /** The same package under a version that follows, with another sample of settings. */
+  /** The same package with a later version, and another example of settings. */
   function later(deb: string): string {
     const [folder, made] = [join(data, 'later'), join(data, 'later.deb')];
     execFileSync('dpkg-deb', ['-R', deb, folder]);
@@ -64,28 +63,22 @@ describeWith(['systemd-namespaces', 'dpkg-deb'], 'the Debian package', () => {
     execFileSync('dpkg-deb', ['--root-owner-group', '--build', folder, made], { stdio: 'pipe' });
     return made;
   }
-  // Node.js need not have come from a package here.
+  // Node.js may not have been installed from a package here.
   const dpkg = (...args: readonly string[]): string => node.run('dpkg', '--force-depends', ...args);
   async function apply(content: string): Promise<ChangeView> {
-    const change = (
-      await client.publishChange(
-        'vm',
-        JSON.stringify({ apply: [manifest('File', 'motd', { nodeSelector: {}, path: '/etc/motd-sluice', content })] }),
-      )
-    ).change;
-    return until(
-      async () => {
-        const view = await client.get('changes', change);
-        return view !== undefined && ['committed', 'rejected', 'ended'].includes(view.phase) ? view : undefined;
-      },
-      `the end of ${change}`,
-      WAIT_MS,
+    const change = await client.publishChange(
+      'vm',
+      JSON.stringify({ apply: [manifest('File', 'motd', { nodeSelector: {}, path: '/etc/motd-sluice', content })] }),
     );
+    return until(async () => {
+      const view = await client.get('changes', change);
+      return view !== undefined && ['committed', 'rejected', 'ended'].includes(view.phase) ? view : undefined;
+    }, `${change} has ended`);
   }
-  const standing = async () => Promise.all([client.get('nodes', NODE), client.get('status', NODE)]);
+  const views = async () => Promise.all([client.get('nodes', NODE), client.get('status', NODE)]);
   const file = (path: string): string => node.run('cat', path);
 
-  test('installs a unit that nobody starts before it is told where the bus is', () => {
+  test('installs a unit that does not start before NATS is configured', () => {
     dpkg('-i', '/srv/1.deb');
     expect([node.unit(UNIT, 'LoadState'), node.unit(UNIT, 'ActiveState'), node.unit(UNIT, 'UnitFileState')]).toEqual([
       'loaded',
@@ -95,17 +88,13 @@ describeWith(['systemd-namespaces', 'dpkg-deb'], 'the Debian package', () => {
     expect(file('/etc/default/sluice-applier')).toContain('#NATS_URL=');
   });
 
-  test('joins the fleet with its settings, hardened, and applies what there is', async () => {
+  test('joins the fleet with its settings, hardened, and applies its config', async () => {
     node.run('sh', '-c', `printf 'NATS_URL=%s\nSLUICE_NODE=%s\n' ${server.url} ${NODE} > /etc/default/sluice-applier`);
     node.run('systemctl', 'enable', '--now', UNIT);
-    await until(
-      async () => {
-        const [joined, status] = await standing();
-        return joined !== undefined && status !== undefined && status.desired !== '' && status.desired === status.hash;
-      },
-      'the node has joined',
-      WAIT_MS,
-    );
+    await until(async () => {
+      const [joined, status] = await views();
+      return joined !== undefined && status !== undefined && status.desired !== '' && status.desired === status.hash;
+    }, 'the node has joined');
     expect(await apply('one\n')).toMatchObject({ phase: 'committed' });
     expect(file('/etc/motd-sluice')).toBe('one');
     expect([
@@ -115,22 +104,21 @@ describeWith(['systemd-namespaces', 'dpkg-deb'], 'the Debian package', () => {
     ]).toEqual(['strict', 'yes', '700']);
   });
 
-  test('is upgraded under a node that keeps its settings, its journal and its config', async () => {
+  test('is upgraded on a node that keeps its settings, its journal and its config', async () => {
     const before = node.unit(UNIT, 'MainPID');
-    const { incarnation } = (await standing())[1]!;
+    const { incarnation } = (await views())[1]!;
     dpkg('--force-confdef', '--force-confold', '-i', '/srv/2.deb');
     expect(node.run('dpkg-query', '-W', '-f', '${Version}', 'sluice-applier')).toBe('99.0.0');
     await until(
       () => node.unit(UNIT, 'ActiveState') === 'active' && node.unit(UNIT, 'MainPID') !== before,
       'the new one runs',
-      WAIT_MS,
     );
     expect(file('/etc/default/sluice-applier')).toContain(`SLUICE_NODE=${NODE}`);
     expect(await apply('two\n')).toMatchObject({ phase: 'committed' });
-    expect([file('/etc/motd-sluice'), (await standing())[1]!.incarnation]).toEqual(['two', incarnation]);
+    expect([file('/etc/motd-sluice'), (await views())[1]!.incarnation]).toEqual(['two', incarnation]);
   });
 
-  test('is removed and leaves the node as it is, with all that a new one needs to go on', async () => {
+  test('is removed and leaves the node unchanged, with everything that a new installation needs to continue', async () => {
     dpkg('-r', 'sluice-applier');
     expect([node.unit(UNIT, 'ActiveState'), node.unit(UNIT, 'LoadState')]).toEqual(['inactive', 'not-found']);
     expect([file('/etc/motd-sluice'), existsSync(join(data, 'node/upper/var/lib/sluice/journal.json'))]).toEqual([
@@ -143,7 +131,7 @@ describeWith(['systemd-namespaces', 'dpkg-deb'], 'the Debian package', () => {
     expect(file('/etc/motd-sluice')).toBe('three');
   });
 
-  test('is purged with its settings and its memory, and what is in force stays', () => {
+  test('is purged with its settings and its state, and the config in force stays', () => {
     dpkg('-P', 'sluice-applier');
     expect(
       node.run(

@@ -3,14 +3,14 @@ import type { AddressInfo } from 'node:net';
 import { until } from '#libs/testing';
 
 /**
- * What an applier in a VM does to its disk and its machine, as it tells before and after each (`guest/pauses.cjs`), and
- * holds it at one of these for as long as wanted.
+ * What an applier in a VM does to its disk and its machine. It reports before and after each step (`guest/pauses.cjs`),
+ * and can be held at one of these points for any time.
  */
 export class PausePoints {
-  private readonly server: Server = createServer((socket) => this.hear(socket));
+  private readonly server: Server = createServer((socket) => this.onConnection(socket));
   private readonly sockets = new Set<Socket>();
   private seen: string[] = [];
-  private wanted: ((point: string) => boolean) | undefined;
+  private isTarget: ((point: string) => boolean) | undefined;
   private held: { readonly point: string; readonly socket: Socket } | undefined;
 
   async listen(): Promise<void> {
@@ -21,31 +21,31 @@ export class PausePoints {
     return (this.server.address() as AddressInfo).port;
   }
 
-  /** All that was passed since the last `clear`. */
+  /** All points that were passed since the last `clear`. */
   get passed(): readonly string[] {
     return this.seen;
   }
 
   clear(): void {
     this.seen = [];
-    this.wanted = undefined;
+    this.isTarget = undefined;
     this.held = undefined;
   }
 
-  /** From now on the first point of which this is true is not passed. */
+  /** From now on, the applier is held at the first point for which this returns true. */
   hold(at: (point: string) => boolean): void {
     this.clear();
-    this.wanted = at;
+    this.isTarget = at;
   }
 
-  /** Waits until the applier stands there, and says where. */
+  /** Waits until the applier is held, and returns the point. */
   async reached(what: string): Promise<string> {
     return (
-      await until(() => this.held, `the applier comes to ${what}; it passed ${this.seen.slice(-8).join(', ')}`, 200_000)
+      await until(() => this.held, `the applier reaches ${what}; it passed ${this.seen.slice(-8).join(', ')}`, 200_000)
     ).point;
   }
 
-  /** Lets it go on. */
+  /** Lets it continue. */
   release(): void {
     this.held?.socket.end('go on\n');
     this.held = undefined;
@@ -56,14 +56,14 @@ export class PausePoints {
     this.server.close();
   }
 
-  private hear(socket: Socket): void {
+  private onConnection(socket: Socket): void {
     this.sockets.add(socket);
     socket.on('error', () => undefined).on('close', () => this.sockets.delete(socket));
     socket.once('data', (data: Buffer) => {
       const point = data.toString().trim();
       this.seen.push(point);
-      if (this.wanted?.(point) === true) {
-        this.wanted = undefined;
+      if (this.isTarget?.(point) === true) {
+        this.isTarget = undefined;
         this.held = { point, socket };
       } else {
         socket.end('go on\n');

@@ -2,8 +2,8 @@ import { DEMO, demo, everywhere, vmFile, VmScene } from './vm-scene.js';
 
 const UNIT = `/etc/systemd/system/${DEMO}`;
 /**
- * All that a change does to the disk and to systemd, in its order: the intent, files, a unit, what it no longer has,
- * its actions, the end.
+ * Everything that a change does to the disk and to systemd, in order: the intent, files, a unit, the removal of what it
+ * no longer has, its actions, the end.
  */
 export const FORWARD = [
   'before journal forward',
@@ -40,12 +40,12 @@ const gate = (path: string, matches: string) =>
   everywhere('Probe', 'gate', { file: { path, matches }, retries: 0, timeout: '5s' });
 const contentOf = (number: number, isGood: boolean): string => `${isGood ? 'good' : 'bad'} ${number}\n`;
 
-/** A machine whose power is cut in the middle of changes; it has one that went well before the first. */
+/** A machine whose power is cut in the middle of changes. One change has succeeded before the first cut. */
 export class PowerCuts {
   readonly place = new VmScene();
-  /** Counts all that were tried; what is on the node is one of them. */
-  private tried = 0;
-  private standing = 0;
+  /** The number of changes that were tried. The node has the content of one of them. */
+  private changeCount = 0;
+  private current = 0;
 
   async open(): Promise<void> {
     await this.place.open();
@@ -54,37 +54,37 @@ export class PowerCuts {
     await this.place.commit(gate('/etc/two', '^good'));
   }
 
-  /** Writes two files and a unit, brings a file of its own, and takes away that of the one that stands there. */
+  /** Writes two files and a unit, adds a new file, and removes the file of the current version. */
   async change(isGood = true): Promise<string> {
-    this.tried += 1;
-    const files = ['one', 'two'].map((name) => vmFile(name, contentOf(this.tried, isGood)));
+    this.changeCount += 1;
+    const files = ['one', 'two'].map((name) => vmFile(name, contentOf(this.changeCount, isGood)));
     return this.place.publish({
-      apply: [...files, demo(1_000 + this.tried), vmFile(`of-${this.tried}`, '')],
-      delete: this.standing === 0 ? [] : [{ kind: 'File', name: `of-${this.standing}` }],
+      apply: [...files, demo(1_000 + this.changeCount), vmFile(`of-${this.changeCount}`, '')],
+      delete: this.current === 0 ? [] : [{ kind: 'File', name: `of-${this.current}` }],
     });
   }
 
-  /** The same for every change. */
+  /** The point in a form that is the same for every change. */
   general(point: string): string {
-    return point.replace(`/etc/of-${this.tried}`, '/etc/new').replace(`/etc/of-${this.standing}`, '/etc/old');
+    return point.replace(`/etc/of-${this.changeCount}`, '/etc/new').replace(`/etc/of-${this.current}`, '/etc/old');
   }
 
   /**
-   * Whole is either all of the new one or all of the one before: what lies there, what runs, and what the ledger says.
+   * Everything belongs to either the new version or the previous one: the files, what runs, and what the ledger says.
    */
   async isWhole(id: string): Promise<void> {
     const { place } = this;
     const { phase } = await place.ended(id);
     await place.quiet();
-    if (phase === 'committed') this.standing = this.tried;
+    if (phase === 'committed') this.current = this.changeCount;
     await place.comes(async () => (await place.unit(DEMO, 'ActiveState')) === 'active', 'the unit runs', 100_000);
-    const lies = await place.vm.run(`cat /etc/one /etc/two; ls /etc | grep ^of-; ${place.argumentOf(DEMO)}`);
-    expect(lies).toBe(`${contentOf(this.standing, true).repeat(2)}of-${this.standing}\n${1_000 + this.standing}`);
+    const content = await place.vm.run(`cat /etc/one /etc/two; ls /etc | grep ^of-; ${place.argumentOf(DEMO)}`);
+    expect(content).toBe(`${contentOf(this.current, true).repeat(2)}of-${this.current}\n${1_000 + this.current}`);
     expect((await place.journal()).work).toBeUndefined();
     place.pauses.clear();
   }
 
-  /** Once the applier stands there. */
+  /** Cuts the power as soon as the applier is held. */
   async cutAt(id: string, what: string): Promise<void> {
     await this.place.pauses.reached(what);
     await this.place.cutAndBoot();

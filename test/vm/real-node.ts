@@ -16,7 +16,7 @@ import { ROOT } from '../e2e/processes.js';
 
 const SCRIPT = join(__dirname, 'namespace-node.sh');
 const UNITS = 'etc/systemd/system';
-/** What would look at, or write to, what is the machine's. */
+/** Units that would read or write state of this machine. */
 const MASKED = [
   'systemd-remount-fs',
   'systemd-udevd',
@@ -26,7 +26,7 @@ const MASKED = [
   'systemd-modules-load',
 ];
 
-/** Why this machine cannot have such nodes; undefined where it can. */
+/** Why this machine cannot run such nodes. Undefined if it can. */
 export function whyNoRealNode(): string | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-node-'));
   const { status, stdout } = spawnSync(SCRIPT, ['check', folder], { encoding: 'utf8' });
@@ -37,12 +37,13 @@ export function whyNoRealNode(): string | undefined {
 }
 
 /**
- * A node with a real systemd as its first process, whose applier is one of its units. It restarts, and keeps its files.
+ * A node with a real systemd as its first process, and the applier as one of its units. It restarts, and keeps its
+ * files.
  */
 export class RealNode {
   private process: ChildProcess | undefined;
 
-  /** Without a server's URL it has no applier yet: that is installed. */
+  /** Without the URL of a server it has no applier yet, and a test installs it. */
   constructor(
     readonly name: string,
     readonly folder: string,
@@ -65,7 +66,7 @@ export class RealNode {
   }
 
   private writeApplier(serverUrl: string): void {
-    // Inside, the checkout is at /opt/sluice, and the folder that it is in outside may be hidden.
+    // Inside, the checkout is at /opt/sluice, and the folder that contains it outside may be hidden.
     const node = process.execPath.startsWith(`${ROOT}/`)
       ? join('/opt/sluice', relative(ROOT, process.execPath))
       : process.execPath;
@@ -103,14 +104,14 @@ export class RealNode {
     writeFileSync(file, content);
   }
 
-  /** What a command inside says, without the line's end. Throws when it fails. */
+  /** The output of a command inside, without the final newline. Throws if the command fails. */
   run(...argv: readonly string[]): string {
     const { status, stdout, stderr } = spawnSync(SCRIPT, ['exec', this.folder, ...argv], { encoding: 'utf8' });
     if (status !== 0) throw new Error(`${argv.join(' ')} ended with ${status}: ${stderr}`);
     return stdout.trim();
   }
 
-  /** A property of a unit, as systemd has it. */
+  /** A property of a unit, according to systemd. */
   unit(name: string, property: string): string {
     return this.run('systemctl', 'show', '--value', `--property=${property}`, name);
   }
@@ -119,13 +120,13 @@ export class RealNode {
     return readFileSync(join(this.folder, 'boot_id'), 'utf8').trim();
   }
 
-  /** What the applier's journal says now; empty while there is none. */
+  /** The applier's journal. Empty if there is none. */
   get journal(): string {
     const journal = join(this.folder, 'upper/var/lib/sluice/journal.json');
     return existsSync(journal) ? readFileSync(journal, 'utf8') : '';
   }
 
-  /** kill -9 of all of it at once, and up again. */
+  /** kill -9 of everything at once, and a restart. */
   async crash(): Promise<void> {
     const before = this.bootId;
     const pid = join(this.folder, 'pid');
@@ -135,7 +136,7 @@ export class RealNode {
     await until(() => this.bootId !== '' && this.bootId !== before, 'the node starts again');
   }
 
-  /** For finding out why it failed. */
+  /** For finding out why something failed. */
   get log(): string {
     const log = join(this.folder, 'upper/var/log/applier.log');
     return existsSync(log) ? readFileSync(log, 'utf8') : '';

@@ -11,7 +11,6 @@ import { RealNode } from './real-node.js';
 
 const NODE = 'v-1.dc1';
 const DEMO = 'demo.service';
-const WAIT_MS = 90_000;
 const everywhere = (kind: string, name: string, spec: object): Manifest =>
   manifest(kind, name, { nodeSelector: {}, ...spec });
 const demo = (command: string, more: object = {}): Manifest =>
@@ -39,23 +38,14 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     mkdirSync(join(data, 'node'));
     node = new RealNode(NODE, join(data, 'node'), server.url);
     node.start();
-    // Until it has joined, a change goes by without it.
-    await until(
-      async () => {
-        const [joined, standing] = await Promise.all([client.get('nodes', NODE), client.get('status', NODE)]).catch(
-          () => [],
-        );
-        return (
-          joined !== undefined &&
-          standing !== undefined &&
-          standing.desired !== '' &&
-          standing.desired === standing.hash
-        );
-      },
-      'the node has joined',
-      WAIT_MS,
-    );
-  }, 120_000);
+    // Until it has joined, changes do not reach it.
+    await until(async () => {
+      const [joined, status] = await Promise.all([client.get('nodes', NODE), client.get('status', NODE)]).catch(
+        () => [],
+      );
+      return joined !== undefined && status !== undefined && status.desired !== '' && status.desired === status.hash;
+    }, 'the node has joined');
+  });
 
   afterAll(async () => {
     await node.stop();
@@ -63,14 +53,13 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     await processes.stopAll();
     await server.stop();
     if (process.env['SLUICE_E2E_KEEP'] === undefined) rmSync(data, { recursive: true, force: true });
-  }, 60_000);
+  });
 
-  const publish = async (body: object): Promise<string> =>
-    (await client.publishChange('vm', JSON.stringify(body))).change;
+  const publish = (body: object): Promise<string> => client.publishChange('vm', JSON.stringify(body));
   async function ended(change: string): Promise<ChangeView> {
     const isOver = (view: ChangeView | undefined): ChangeView | undefined =>
       view !== undefined && ['committed', 'rejected', 'ended'].includes(view.phase) ? view : undefined;
-    return until(async () => isOver(await client.get('changes', change)), `the end of ${change}`, WAIT_MS).catch(
+    return until(async () => isOver(await client.get('changes', change)), `${change} has ended`).catch(
       (error: unknown) => {
         throw new Error(`${(error as Error).message}\n${node.log.split('\n').slice(-20).join('\n')}`);
       },
@@ -78,15 +67,15 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
   }
   const apply = async (...manifests: readonly Manifest[]): Promise<ChangeView> =>
     ended(await publish({ apply: manifests }));
-  /** Views are written one after the other: the end of a change may be seen before what the node said. */
-  const saying = (words: string, verdict: StatusView['verdict']): Promise<StatusView> =>
+  /** Views are written one after another: the end of a change may be visible before the report of the node. */
+  const untilReason = (reason: string, verdict: StatusView['verdict']): Promise<StatusView> =>
     until(async () => {
       const status = await client.get('status', NODE);
-      return status?.reason.includes(words) === true && status.verdict === verdict ? status : undefined;
-    }, `the node says ${verdict}: ${words}`);
+      return status?.reason.includes(reason) === true && status.verdict === verdict ? status : undefined;
+    }, `the node says ${verdict}: ${reason}`);
   const pid = (): string => node.unit(DEMO, 'MainPID');
 
-  test('announces what systemd lets it do', async () => {
+  test('announces what systemd allows', async () => {
     const { capabilities } = (await client.get('nodes', NODE))!;
     expect(capabilities).toEqual(
       expect.arrayContaining([
@@ -98,7 +87,7 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
         'kind:SystemdUnit',
       ]),
     );
-    // There /proc/sys cannot be written, and it does not say that it could.
+    // /proc/sys is read-only there, and the capabilities do not claim otherwise.
     expect(capabilities).not.toContain('kind:Sysctl');
   });
 
@@ -123,17 +112,17 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     ]);
   });
 
-  test('refuses one that systemd does not take, and what runs goes on running', async () => {
+  test('refuses a unit that systemd rejects, and running units keep running', async () => {
     const before = pid();
     const change = await apply(
       demo('/bin/sleep 3000', { dropIns: [{ name: '10-nice.conf', content: '[Service]\nType=bogus\n' }] }),
     );
     expect(change).toMatchObject({ phase: 'ended', outcome: 'reverted' });
-    await saying('Failed to parse service type', 'invalid');
+    await untilReason('Failed to parse service type', 'invalid');
     expect([pid(), node.unit(DEMO, 'ActiveState')]).toEqual([before, 'active']);
   });
 
-  test('is restarted for real in the middle of a lease, and another boot confirms', async () => {
+  test('really reboots during a lease, and the next boot confirms', async () => {
     const before = node.bootId;
     const rebooting = everywhere('DisruptionPolicy', 'boot', {
       files: [{ path: '/etc/boot-me', actions: [{ kind: 'drain' }, { kind: 'reboot' }] }],
@@ -144,10 +133,10 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     });
     expect(node.bootId).not.toBe(before);
     expect([node.run('cat', '/etc/boot-me'), node.unit(DEMO, 'ActiveState')]).toEqual(['new', 'active']);
-    expect(await saying('', 'applied')).toMatchObject({ restored: true });
+    expect(await untilReason('', 'applied')).toMatchObject({ restored: true });
   });
 
-  test('rolls back, by one restart more, when it comes up and a probe fails', async () => {
+  test('rolls back with one more reboot if a probe fails after it', async () => {
     const probe = everywhere('Probe', 'same-boot', {
       file: { path: '/run/was-here', matches: '^yes' },
       retries: 0,
@@ -159,10 +148,12 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     expect(change).toMatchObject({ phase: 'ended', outcome: 'reverted' });
     expect(node.run('cat', '/etc/boot-me')).toBe('new');
     expect(node.bootId).not.toBe(before);
-    expect(await saying('probe same-boot passed before and fails now', 'failed')).toMatchObject({ restored: true });
+    expect(await untilReason('probe same-boot passed before and fails now', 'failed')).toMatchObject({
+      restored: true,
+    });
   });
 
-  test('whose unit does not stop says so while its lease holds, is drained and restarted, and runs the new one', async () => {
+  test('whose unit does not stop reports that in time, is drained and rebooted, and runs the new one', async () => {
     const stubborn = (seconds: number): Manifest => {
       const stop = '/bin/sh -c "[ ! -e /run/stubborn ] || exec sleep 1000"';
       return demo('', {
@@ -177,7 +168,7 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     const before = node.bootId;
     node.run('touch', '/run/stubborn');
     expect(await apply(stubborn(2_000))).toMatchObject({ phase: 'committed' });
-    expect(await saying('the machine was restarted instead', 'applied')).toMatchObject({ restored: true });
+    expect(await untilReason('the machine was restarted instead', 'applied')).toMatchObject({ restored: true });
     expect(await client.get('leases', NODE)).toMatchObject({
       because: 'applied',
       actions: [{ kind: 'drain' }, { kind: 'reboot' }],
@@ -189,7 +180,7 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     });
   });
 
-  test('escalates a restart that fails to a restart of the machine, drained for it by a lease of its own, and rolls back when the unit fails again', async () => {
+  test('escalates a failed restart to a reboot, drained by its own lease, and rolls back if the unit fails again', async () => {
     const before = node.bootId;
     const number = async (): Promise<number> => Number((await client.get('leases', NODE))!.lease.split('-l').at(-1));
     const first = await number();
@@ -201,7 +192,7 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
       }),
     );
     expect(change).toMatchObject({ phase: 'ended', outcome: 'reverted' });
-    expect(await saying('demo.service has failed', 'failed')).toMatchObject({ restored: true });
+    expect(await untilReason('demo.service has failed', 'failed')).toMatchObject({ restored: true });
     expect(node.bootId).not.toBe(before);
     expect(await client.get('leases', NODE)).toMatchObject({
       kind: 'forward',
@@ -215,21 +206,21 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     ]);
   });
 
-  test('whose /etc cannot be written fails, makes nothing known-bad, and is whole', async () => {
+  test('whose /etc cannot be written fails, makes nothing known-bad, and is restored', async () => {
     node.run('mount', '--bind', '/etc', '/etc');
     node.run('mount', '-o', 'remount,bind,ro', '/etc');
     expect(await apply(everywhere('File', 'other', { path: '/etc/other', content: 'x\n' }))).toMatchObject({
       phase: 'ended',
       outcome: 'reverted',
     });
-    expect(await saying('EROFS', 'failed')).toMatchObject({ restored: true });
+    expect(await untilReason('EROFS', 'failed')).toMatchObject({ restored: true });
     node.run('umount', '/etc');
     expect(await apply(everywhere('File', 'other', { path: '/etc/other', content: 'x\n' }))).toMatchObject({
       phase: 'committed',
     });
   });
 
-  test("killed as a whole in the middle of a unit's restart ends on the old or the new unit, and runs it", async () => {
+  test('killed completely during the restart of a unit ends with the old or the new unit, and runs it', async () => {
     const slow =
       '[Service]\nExecStartPre=/bin/sleep 3\nExecStart=/bin/sleep 4000\n[Install]\nWantedBy=sluice-node.target\n';
     const [before, change] = [node.bootId, await publish({ apply: [demo('', { content: slow, dropIns: undefined })] })];
@@ -244,10 +235,10 @@ describeWith(['systemd-namespaces'], 'a node with a real systemd', () => {
     expect(node.run('ps', '-o', 'args=', '-p', pid())).toBe(
       phase === 'committed' ? '/bin/sleep 4000' : '/bin/sleep 2000',
     );
-    expect(await saying('', phase === 'committed' ? 'applied' : 'failed')).toMatchObject({ restored: true });
+    expect(await untilReason('', phase === 'committed' ? 'applied' : 'failed')).toMatchObject({ restored: true });
   });
 
-  test('has nothing left of it when it is deleted', async () => {
+  test('removes everything when it is deleted', async () => {
     expect(await ended(await publish({ delete: [{ kind: 'SystemdUnit', name: 'demo' }] }))).toMatchObject({
       phase: 'committed',
     });

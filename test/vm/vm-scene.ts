@@ -18,9 +18,12 @@ import { Processes, ROOT } from '../e2e/processes.js';
 import { PausePoints } from './pause-points.js';
 
 export const NODE = 'vm-1.dc1';
-/** Two restarts, on a machine that has much else to do. */
+/** Two restarts on a machine that is very busy. */
 const WAIT_MS = 800_000;
-/** A look costs the one emulated processor as much as a step of the applier does; one at a bus costs the host. */
+/**
+ * On the single emulated processor, a look costs as much as a step of the applier. A look at the bus only costs the
+ * host.
+ */
 const LOOK_MS = 1_000;
 const ASK_MS = 100;
 const SETTINGS = '/etc/default/sluice-applier';
@@ -31,13 +34,16 @@ export const vmFile = (name: string, content: string, more: object = {}): Manife
   everywhere('File', name, { path: `/etc/${name}`, content, ...more });
 
 export const DEMO = 'demo.service';
-/** A unit that runs for so many seconds, as `argumentOf` shows. */
+/** A unit that runs for this many seconds, as `argumentOf` shows. */
 export const demo = (
   seconds: number,
   content = `[Service]\nExecStart=/bin/sleep ${seconds}\n[Install]\nWantedBy=multi-user.target\n`,
 ): Manifest => everywhere('SystemdUnit', 'demo', { name: DEMO, content, enabled: true, state: 'started' });
 
-/** The services and a server here, and one node in a VM on which the applier was installed from its Debian package. */
+/**
+ * The services and a server on this host, and one node in a VM, on which the applier was installed from its Debian
+ * package.
+ */
 export class VmScene {
   private readonly data = mkdtempSync(join(tmpdir(), 'sluice-vm-'));
   private readonly points = new PausePoints();
@@ -62,26 +68,21 @@ export class VmScene {
     await this.install();
     await until(
       async () => {
-        const [joined, standing] = await Promise.all([
+        const [joined, status] = await Promise.all([
           this.client.get('nodes', NODE),
           this.client.get('status', NODE),
         ]).catch(() => []);
-        return (
-          joined !== undefined &&
-          standing !== undefined &&
-          standing.desired !== '' &&
-          standing.desired === standing.hash
-        );
+        return joined !== undefined && status !== undefined && status.desired !== '' && status.desired === status.hash;
       },
       'the node has joined',
       WAIT_MS,
       ASK_MS,
     ).catch((error: unknown) => this.explain(error));
-    // All takes its time there.
+    // Everything is slow there.
     await this.commit(everywhere('Pool', 'all', { applyTimeout: '600s' }));
   }
 
-  /** As a person would: the package, its settings, and the drop-ins of the backends that the node is to have. */
+  /** As a person would do it: the package, its settings, and the drop-ins of the backends that the node needs. */
   private async install(): Promise<void> {
     const deb = readdirSync(this.data).find((name) => name.endsWith('.deb')) ?? '';
     await this.vm.put('/tmp/sluice-applier.deb', readFileSync(join(this.data, deb)));
@@ -99,14 +100,14 @@ export class VmScene {
     };
     const lines = Object.entries(settings).map(([name, value]) => `${name}="${value}"\n`);
     await this.vm.put(SETTINGS, lines.join(''));
-    // It has systemd read everything again, too.
+    // This also makes systemd reload its configuration.
     await this.vm.run(
       'set -e; chmod 755 /opt/rig/pausing-systemctl; sync; systemctl enable --now sluice-applier.service',
     );
   }
 
   publish(body: object): Promise<string> {
-    return this.client.publishChange('vm', JSON.stringify(body)).then(({ change }) => change);
+    return this.client.publishChange('vm', JSON.stringify(body));
   }
 
   ended(change: string): Promise<ChangeView> {
@@ -114,19 +115,19 @@ export class VmScene {
       view !== undefined && ['committed', 'rejected', 'ended'].includes(view.phase) ? view : undefined;
     return until(
       async () => isOver(await this.client.get('changes', change)),
-      `the end of ${change}`,
+      `${change} has ended`,
       WAIT_MS,
       ASK_MS,
     ).catch((error: unknown) => this.explain(error));
   }
 
-  /** On a node that is there and at rest. */
+  /** Publishes to a node that is present and idle. */
   async apply(...manifests: readonly Manifest[]): Promise<ChangeView> {
     await this.quiet();
     return this.ended(await this.publish({ apply: manifests }));
   }
 
-  /** The same for what must go well: says of the applier why it did not. */
+  /** The same for a change that must succeed. On failure, shows the log of the applier. */
   async commit(...manifests: readonly Manifest[]): Promise<void> {
     const { phase, outcome, reasons } = await this.apply(...manifests);
     if (phase !== 'committed')
@@ -144,22 +145,22 @@ export class VmScene {
     );
   }
 
-  /** Views are written one after the other: the end of a change may be seen before what the node said. */
-  saying(words: string, verdict: StatusView['verdict']): Promise<StatusView> {
+  /** Views are written one after another: the end of a change may be visible before the report of the node. */
+  untilReason(reason: string, verdict: StatusView['verdict']): Promise<StatusView> {
     return until(
       async () => {
         const status = await this.client.get('status', NODE);
-        return status?.reason.includes(words) === true && status.verdict === verdict ? status : undefined;
+        return status?.reason.includes(reason) === true && status.verdict === verdict ? status : undefined;
       },
-      `the node says ${verdict}: ${words}`,
+      `the node says ${verdict}: ${reason}`,
       WAIT_MS,
       ASK_MS,
     ).catch((error: unknown) => this.explain(error));
   }
 
   /**
-   * Until nothing is to be done on the node any more, it has said so, and it is not taken for silent: a change would
-   * pass by it.
+   * Waits until nothing is left to do on the node, it has reported that, and it does not count as silent. Otherwise, a
+   * change would not reach it.
    */
   quiet(): Promise<StatusView> {
     return until(
@@ -179,7 +180,7 @@ export class VmScene {
     ).catch((error: unknown) => this.explain(error));
   }
 
-  /** Waits until something is so in the VM. */
+  /** Waits until a condition holds in the VM. */
   comes<T>(condition: () => Promise<T>, what: string, giveUpMs = WAIT_MS): Promise<NonNullable<T>> {
     return until(condition, what, giveUpMs, LOOK_MS).catch((error: unknown) => this.explain(error));
   }
@@ -189,8 +190,8 @@ export class VmScene {
   }
 
   /**
-   * Rules, routes and addresses; without what the kernel adds by itself, and for how long a route holds that qemu's
-   * router has announced.
+   * Rules, routes and addresses, without those that the kernel adds on its own, and without the lifetime of the route
+   * that qemu's router has announced.
    */
   network(): Promise<string> {
     return this.vm.run(
@@ -198,17 +199,17 @@ export class VmScene {
     );
   }
 
-  /** A property of a unit, as systemd has it. */
+  /** A property of a unit, according to systemd. */
   unit(name: string, property: string): Promise<string> {
     return this.vm.run(`systemctl show --value --property=${property} ${name}`);
   }
 
-  /** A command that says the last argument of what the unit runs. */
+  /** A command that prints the last argument of the program that the unit runs. */
   argumentOf(unit: string): string {
     return `ps -o args= -p $(systemctl show --value --property=MainPID ${unit}) | grep -o '[^ ]*$'`;
   }
 
-  /** The applier's journal as it stands on the disk. */
+  /** The applier's journal on the disk. */
   async journal(): Promise<{
     readonly work?: { readonly phase: string };
     readonly lastDealt?: { readonly reason: string };
@@ -220,7 +221,7 @@ export class VmScene {
     ).journal;
   }
 
-  /** Holds the applier at what it does, when asked to; see there. */
+  /** Holds the applier at chosen points. See `PausePoints`. */
   get pauses(): PausePoints {
     return this.points;
   }
@@ -233,10 +234,10 @@ export class VmScene {
   }
 
   private async explain(error: unknown): Promise<never> {
-    const said = await this.vm
+    const log = await this.vm
       .run('journalctl --no-pager -o cat -n 25 -u sluice-applier', 30_000)
       .catch((reason: unknown) => `the VM does not answer: ${(reason as Error).message}`);
-    throw new Error(`${(error as Error).message}\n${said}`, { cause: error });
+    throw new Error(`${(error as Error).message}\n${log}`, { cause: error });
   }
 
   async close(): Promise<void> {

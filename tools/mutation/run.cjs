@@ -1,9 +1,9 @@
 // npm run mutation -- CORE [--near] [--typed] [options of Stryker, such as --mutate services/CORE/src/core/FILE.ts or
 // --incremental]
-// --near tries the specs next to the core only, which is quicker; --incremental then asks the others about what lived.
-// --typed leaves out what the compiler refuses, about every second mutant: fewer to try, and no guards among the
-// survivors that types ask for. Its packages are its own (package.json here), installed on first use: the product's
-// lock file does not know them.
+// --near runs only the specs next to the core, which is faster. --incremental then runs the others on the survivors.
+// --typed skips mutants that do not compile, about half of them: fewer to run, and no survivors in guards that only
+// satisfy the compiler. It has separate packages (package.json here), which are installed on first use and are not in
+// the lock file of the product.
 const { spawnSync } = require('node:child_process');
 const { existsSync, readdirSync } = require('node:fs');
 const { join } = require('node:path');

@@ -1,6 +1,6 @@
-// Lets Node load the sources as they stand, once for all mutants: what a mutant costs is then its tests alone, and no
-// loading of modules. The specs keep Jest's words; mocha has describe, it and the hooks, and the rest of them come from
-// Jest's own packages.
+// Lets Node.js load the sources directly, once for all mutants. A mutant then costs only its tests, and no loading of
+// modules. The specs use Jest's globals. mocha provides describe, it and the hooks, and the others come from Jest's own
+// packages.
 const { readFileSync } = require('node:fs');
 const Module = require('node:module');
 const { join } = require('node:path');
@@ -22,7 +22,7 @@ Module._extensions['.ts'] = (module, filename) => {
   module._compile(code, filename);
 };
 
-/** As in tools/jest-resolver.cjs: first-party imports name the compiled file, and its source stands there. */
+/** As in tools/jest-resolver.cjs: first-party imports name the compiled file, and resolve to its source. */
 const resolve = Module._resolveFilename;
 Module._resolveFilename = (request, parent, ...rest) => {
   const library = /^#libs\/([^/]+)(?:\/(lean))?$/.exec(request);
@@ -32,12 +32,12 @@ Module._resolveFilename = (request, parent, ...rest) => {
 };
 
 for (const file of product.setupFiles) require(file.replace('<rootDir>', root));
-// A property that fails has killed the mutant: its smallest counterexample does not matter. Few lives, for each mutant
-// pays for them.
+// A failing property has killed the mutant, so its smallest counterexample does not matter. Few runs, because each
+// mutant pays for them.
 fc.configureGlobal({ ...fc.readConfigureGlobal(), endOnFailure: true });
 process.env.LIVES ??= '6';
 
-/** mocha gives its words to the files that it loads, after this one. */
+/** mocha adds its globals to the files that it loads, after this one. */
 exports.useJestWords = () => {
   Object.assign(globalThis, { expect, test: globalThis.it, beforeAll: globalThis.before, afterAll: globalThis.after });
   for (const word of ['describe', 'it']) globalThis[word].each ??= bind(globalThis[word]);

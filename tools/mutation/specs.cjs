@@ -1,6 +1,6 @@
-// All specs of the core under test as one file of mocha's. What kills most in the shortest time first: the run of a
-// mutant ends with the first test that fails. SLUICE_NEAR leaves out what is not next to the core, and the properties,
-// which cost most.
+// All specs of the core under test as one file for mocha. Specs that kill many mutants in a short time come first,
+// because the run of a mutant ends with the first failing test. SLUICE_NEAR leaves out specs that are not next to the
+// core, and the properties, which are the most expensive.
 const { existsSync, readdirSync } = require('node:fs');
 const { createRequire } = require('node:module');
 const { join } = require('node:path');
@@ -11,7 +11,7 @@ const root = join(__dirname, '../..');
 const core = join(root, 'services', process.env.SLUICE_CORE, 'src/core');
 const scenarios = join(root, 'test/scenarios');
 const PROPERTIES = 'properties.spec.ts';
-/** Draws lives until it has met each kind of answer: too many to be drawn for each mutant. */
+/** Generates fleets until it has seen each kind of answer, which takes too long for each mutant. */
 const TOO_LONG = ['admission.spec.ts'];
 
 const specsOf = (folder) =>

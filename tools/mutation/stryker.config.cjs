@@ -6,23 +6,22 @@ const core = process.env.SLUICE_CORE;
 /** @type {import('@stryker-mutator/api/core').PartialStrykerOptions} */
 module.exports = {
   plugins: ['@stryker-mutator/mocha-runner', '@stryker-mutator/typescript-checker', join(__dirname, 'words.mjs')],
-  // mocha loads the modules once for all mutants, where Jest would load them again for each: a mutant costs a tenth of
-  // a second instead of five. What starts processes, and the simulation, are too slow to be run for each mutant.
+  // mocha loads the modules once for all mutants, and Jest would load them again for each: a mutant costs a tenth of a
+  // second instead of five. Specs that start processes, and the simulation, are too slow to run for each mutant.
   testRunner: 'mocha',
   mochaOptions: { require: ['tools/mutation/source.cjs'], spec: ['tools/mutation/specs.cjs'] },
   mutate: [`services/${core}/src/core/**/*.ts`, '!**/*.spec.ts', '!**/*.fixture.ts', '!**/index.ts'],
-  // What only runs when a module is loaded (tables, lists of names) would need all specs again for each mutant; loading
-  // shows its faults.
+  // Code that only runs when a module is loaded (tables, lists of names) would need all specs again for each mutant.
+  // Its bugs show when it is loaded.
   ignoreStatic: true,
   coverageAnalysis: 'perTest',
-  // words.mjs: reasons and messages are words for people. A spec that repeats them proves nothing but that somebody
-  // copied them.
+  // words.mjs: reasons and messages are texts for people. A spec that repeats them only proves that they were copied.
   ignorers: ['words'],
   concurrency: 1,
   timeoutMS: 20_000,
   timeoutFactor: 4,
   disableTypeChecks: false,
-  // Everything that specs of cores do not read stays out of the copy that is mutated.
+  // Files that specs of cores do not read are left out of the mutated copy.
   ignorePatterns: [
     '/.*',
     '/bench',

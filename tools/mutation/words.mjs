@@ -1,6 +1,6 @@
 import { PluginKind, declareValuePlugin } from '@stryker-mutator/api/plugin';
 
-/** A text with a space in it is a sentence for people: no name, kind, phase or subject of ours has one. */
+/** A text that contains a space is a sentence for people. No name, kind, phase or subject contains one. */
 const isWords = (text) => /\S\s|\s\S/.test(text);
 
 export const strykerPlugins = [

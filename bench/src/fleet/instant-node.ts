@@ -12,7 +12,7 @@ import {
 import { kvStream, kvSubject, type Bus } from '#libs/nats';
 import type { FleetFigures } from './protocol.js';
 
-/** What all nodes of the process share: clocks and counts. */
+/** What all nodes of the process share: clocks and counters. */
 export class Tally {
   applied = 0;
   refused = 0;
@@ -45,8 +45,8 @@ const REQUEST_MS = 30_000;
 const TEXT = new TextDecoder();
 
 /**
- * An applier whose work takes no time. It speaks the protocol as the real one does: hears a push, reads its lease from
- * the stream's leader and its config by direct get, reports, and repeats the report until its status shows it.
+ * An applier whose work takes no time. It speaks the same protocol as the real one: receives a push, reads its lease
+ * from the stream's leader and its config by direct get, reports, and repeats the report until its status shows it.
  */
 export class InstantNode {
   private seq = 0;
@@ -70,7 +70,7 @@ export class InstantNode {
     this.hash = emptyHash;
     bus.nc.subscribe(`push.*.${this.token}`, {
       callback: (error, message) => {
-        if (error === null) this.hear(message.subject, message.string());
+        if (error === null) this.receive(message.subject, message.string());
       },
     });
   }
@@ -79,7 +79,7 @@ export class InstantNode {
     return this.report('announced', { verdict: '', restored: true, change: '', pool: '' });
   }
 
-  /** Says that it is alive, unless it was asked to do so less often. */
+  /** Sends a heartbeat, unless it was asked to send fewer. */
   alive(everyMs: number): void {
     const { pacedMs } = this;
     const nowMs = performance.now();
@@ -97,14 +97,14 @@ export class InstantNode {
     );
   }
 
-  /** Says again what no status shows yet. */
+  /** Repeats the report if no status shows it yet. */
   async repeat(): Promise<void> {
     if (this.pending === undefined || this.busy) return;
     this.tally.repeated += 1;
     await this.send(this.pending);
   }
 
-  private hear(subject: string, text: string): void {
+  private receive(subject: string, text: string): void {
     if (subject.startsWith('push.leases.')) {
       const { phase, lease } = JSON.parse(text) as LeaseView;
       if (phase === 'applying' && lease !== this.lease && !this.busy) void this.work().catch(() => (this.busy = false));
@@ -162,7 +162,7 @@ export class InstantNode {
     about: Pick<NodeReport, 'verdict' | 'restored' | 'change' | 'pool'>,
   ): Promise<void> {
     this.seq += 1;
-    const said =
+    const fields =
       kind === 'announced'
         ? { labels: this.labels, capabilities: ['kind:Directory', 'kind:File', 'kind:Probe'], version: 'bench' }
         : { labels: {}, capabilities: [], version: '' };
@@ -183,9 +183,11 @@ export class InstantNode {
       changed: [],
       probe: '',
       differences: [],
+      failingProbes: [],
+      notUndone: [],
       needsRestart: false,
       step: '',
-      ...said,
+      ...fields,
       ...about,
     };
     return this.send(this.pending);

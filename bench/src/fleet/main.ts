@@ -4,21 +4,21 @@ import { emptyHash } from '#libs/rules';
 import { InstantNode, Tally } from './instant-node.js';
 import { labelsOf, nodeName, type FleetOptions, type FromFleet, type ToFleet } from './protocol.js';
 
-/** The process of the appliers: ten thousand nodes over a few connections. */
+/** The process of the appliers: ten thousand nodes that share a few connections. */
 const tally = new Tally();
 const REPEAT_MS = 15_000;
-/** So many announce at a time. */
+/** How many nodes announce themselves at once. */
 const AT_ONCE = 512;
 
 process.on('message', (message: ToFleet) => {
   if (message.do === 'start')
-    void start(message.options).catch((error: unknown) => say({ says: 'failed', error: String(error) }));
+    void start(message.options).catch((error: unknown) => send({ type: 'failed', error: String(error) }));
   else if (message.do === 'reset') tally.reset();
-  else say({ says: 'figures', figures: tally.figures });
+  else send({ type: 'figures', figures: tally.figures });
 });
 process.on('disconnect', () => process.exit(0));
 
-const say = (words: FromFleet): void => void process.send?.(words);
+const send = (message: FromFleet): void => void process.send?.(message);
 
 async function start(options: FleetOptions): Promise<void> {
   const { urls, connections, heartbeatMs } = options;
@@ -38,10 +38,10 @@ async function start(options: FleetOptions): Promise<void> {
       await Promise.all(nodes.slice(i, i + AT_ONCE).map((node) => node.announce()));
   if (heartbeatMs > 0) beat(nodes, heartbeatMs);
   setInterval(() => void Promise.all(nodes.map((node) => node.repeat())).catch(() => undefined), REPEAT_MS);
-  say({ says: 'started' });
+  send({ type: 'started' });
 }
 
-/** All beat once in the time, spread evenly. */
+/** Every node sends one heartbeat per interval, spread evenly. */
 function beat(nodes: readonly InstantNode[], everyMs: number): void {
   const slices = 100;
   let slice = 0;

@@ -1,35 +1,38 @@
-/** What the bench tells the process of the appliers. */
+/** What the bench sends to the process of the appliers. */
 export interface FleetOptions {
   readonly urls: readonly string[];
   readonly nodes: number;
   readonly connections: number;
   /** 0: no heartbeats. */
   readonly heartbeatMs: number;
-  /** Whether the nodes announce themselves; under the floor nobody listens. */
+  /** Whether the nodes announce themselves. Nothing reads that in the floor. */
   readonly announce: boolean;
 }
 
 export type ToFleet =
   | { readonly do: 'start'; readonly options: FleetOptions }
-  /** Forget what was measured so far. */
+  /** Discards all measurements so far. */
   | { readonly do: 'reset' }
   | { readonly do: 'figures' };
 
 /** What the appliers did since the last reset. */
 export interface FleetFigures {
   readonly applied: number;
-  /** Milliseconds from one node's report to the next applier's start, in order. Of use with a budget of 1 only. */
+  /**
+   * Milliseconds from the report of one node to the start of the next applier, in order. Only useful with a budget of
+   * 1.
+   */
   readonly handoffsMs: readonly number[];
   readonly refused: number;
   readonly repeated: number;
 }
 
 export type FromFleet =
-  | { readonly says: 'started' }
-  | { readonly says: 'figures'; readonly figures: FleetFigures }
-  | { readonly says: 'failed'; readonly error: string };
+  | { readonly type: 'started' }
+  | { readonly type: 'figures'; readonly figures: FleetFigures }
+  | { readonly type: 'failed'; readonly error: string };
 
-/** The name of the n-th node, and its labels: a thousand racks of a thousandth each. */
+/** The name of the n-th node, and its labels: a thousand racks, each with a thousandth of the nodes. */
 export const nodeName = (n: number): string => `n${String(n).padStart(6, '0')}`;
 export const labelsOf = (n: number): Readonly<Record<string, string>> => ({
   role: n % 5 === 0 ? 'edge' : 'worker',

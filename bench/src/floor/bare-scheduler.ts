@@ -28,8 +28,8 @@ interface Work {
   readonly to: string;
 }
 
-/** The report that ends a work. */
-interface Ended {
+/** The report that ends the work of a node. */
+interface LeaseEnd {
   readonly report: NodeReport;
   readonly work: Work;
 }
@@ -38,9 +38,9 @@ const NODES_A_TURN = 256;
 const WIDTH = 256;
 
 /**
- * The floor: the messages of the protocol and nothing else, by the bare client. Per node it appends granted and
- * settled, each behind the one before it with the expected sequence, writes the lease's view twice and the status view
- * once by compare-and-set, and reads the report; it validates nothing, folds nothing, and keeps no state but a queue.
+ * The floor: only the messages of the protocol, sent with the bare client. For each node it appends granted and
+ * settled, each with the expected sequence of the one before, writes the lease view twice and the status view once by
+ * compare-and-set, and reads the report. It validates nothing, folds nothing, and has no state except a queue.
  */
 export class BareScheduler {
   private round = 0;
@@ -48,10 +48,10 @@ export class BareScheduler {
   private done = 0;
   private last = 0;
   private hash: string;
-  /** Of each key, behind its last write: a report may overtake the answer to the write that led to it. */
+  /** The last write of each key: a report may overtake the answer to the write that caused it. */
   private readonly revisions = new Map<string, Promise<number>>();
   private readonly works = new Map<string, Work>();
-  private readonly reports: Ended[] = [];
+  private readonly reports: LeaseEnd[] = [];
   private readonly writes = new Set<Promise<void>>();
   private failure: unknown;
   private wake: () => void = () => undefined;
@@ -63,7 +63,7 @@ export class BareScheduler {
     this.hash = emptyHash(sha256);
   }
 
-  /** Writes the configs of the next round, which is not measured, and listens to reports. */
+  /** Writes the configs of the next round, which is not measured, and subscribes to reports. */
   async prepare(): Promise<void> {
     this.round += 1;
     if (this.round === 1) await this.listen();
@@ -78,7 +78,7 @@ export class BareScheduler {
     this.last = (await this.bus.streamInfo(LEDGER)).state.last_seq;
   }
 
-  /** One rollout; milliseconds from before the first grant until all is stored. */
+  /** Runs one rollout. Returns the milliseconds from before the first grant until everything is stored. */
   async run(): Promise<number> {
     const { nodes, budget } = this.options;
     const to = sha256(this.configText());
@@ -113,8 +113,10 @@ export class BareScheduler {
     });
   }
 
-  /** Settles what was reported and grants as many leases; then the views, which the next turn does not wait for. */
-  private async turn(ended: readonly Ended[], grants: number, to: string): Promise<void> {
+  /**
+   * Settles reported leases and grants as many new ones. Then writes the views. The next turn does not wait for them.
+   */
+  private async turn(ended: readonly LeaseEnd[], grants: number, to: string): Promise<void> {
     const facts: NewFact[] = [];
     for (const { report, work } of ended) facts.push(...endFacts(report, work));
     const granted = Array.from({ length: grants }, () => this.workOf(this.next++, to));
@@ -217,7 +219,7 @@ function endFacts(report: NodeReport, { node, lease, to }: Work): readonly NewFa
       because: 'applied',
       reason: '',
       restored: true,
-      report: { incarnation, nonce, seq, hash: '', verdict: '', bootId: '', reportSequence: 1 },
+      report: { incarnation, nonce, seq, hash: '', verdict: '', bootId: '', reportSequence: 1, notUndone: [] },
       released: true,
     },
   ];
@@ -269,6 +271,8 @@ function statusView(
     incompatibleReasons: [],
     drifted: [],
     driftedSince: '',
+    failingProbes: [],
+    notUndone: [],
     skipped: '',
     change: CHANGE,
   };

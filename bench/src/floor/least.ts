@@ -6,7 +6,9 @@ import type { PartContext } from '../harness/part.js';
 
 const WIDTH = 512;
 
-/** The least that any such system could do: one put, one publish and one acknowledgement per node. Nodes per second. */
+/**
+ * The least that any such system must do: one put, one publish and one acknowledgement per node. In nodes per second.
+ */
 export async function leastPerSecond(context: PartContext, nodes: number): Promise<number> {
   const server = await startServer(context);
   const [control, appliers] = await Promise.all(

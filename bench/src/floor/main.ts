@@ -2,15 +2,15 @@ import { connectBus } from '#libs/nats';
 import { BareScheduler } from './bare-scheduler.js';
 import type { FromFloor, ToFloor } from './protocol.js';
 
-/** The process of the floor: stands where the control plane stands. */
+/** The process of the floor. It replaces the control plane. */
 let scheduler: BareScheduler | undefined;
 
 process.on('message', (message: ToFloor) => {
-  handle(message).then(say, (error: unknown) => say({ says: 'failed', error: String(error) }));
+  handle(message).then(send, (error: unknown) => send({ type: 'failed', error: String(error) }));
 });
 process.on('disconnect', () => process.exit(0));
 
-const say = (words: FromFloor): void => void process.send?.(words);
+const send = (message: FromFloor): void => void process.send?.(message);
 
 async function handle(message: ToFloor): Promise<FromFloor> {
   if (message.do === 'prepare') {
@@ -19,7 +19,7 @@ async function handle(message: ToFloor): Promise<FromFloor> {
       message.options,
     );
     await scheduler.prepare();
-    return { says: 'prepared' };
+    return { type: 'prepared' };
   }
-  return { says: 'done', ms: (await scheduler?.run()) ?? Number.NaN };
+  return { type: 'done', ms: (await scheduler?.run()) ?? Number.NaN };
 }

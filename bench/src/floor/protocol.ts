@@ -7,7 +7,7 @@ export interface FloorOptions {
 export type ToFloor = { readonly do: 'prepare'; readonly options: FloorOptions } | { readonly do: 'run' };
 
 export type FromFloor =
-  | { readonly says: 'prepared' }
-  /** From before the first grant until the last release stood in the ledger and in its view. */
-  | { readonly says: 'done'; readonly ms: number }
-  | { readonly says: 'failed'; readonly error: string };
+  | { readonly type: 'prepared' }
+  /** From before the first grant until the last release was stored in the ledger and in its view. */
+  | { readonly type: 'done'; readonly ms: number }
+  | { readonly type: 'failed'; readonly error: string };

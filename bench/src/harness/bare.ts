@@ -3,7 +3,7 @@ import { ROOT } from './folders.js';
 import type { PartContext } from './part.js';
 import { end, start } from './processes.js';
 
-/** Starts a script with nothing but Node and NATS's client, for a floor; it ends with the part. */
+/** Starts a script that uses only Node.js and the NATS client, for a floor. It ends with the part. */
 export function startBare(context: PartContext, script: string, ...args: readonly string[]): ChildProcess {
   const child = start(process.execPath, ['-e', script, ...args], { cwd: ROOT, stdio: 'ignore' });
   context.atEnd(() => end(child, 1_000));

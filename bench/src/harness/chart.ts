@@ -2,11 +2,12 @@ import type { Result } from './part.js';
 
 const [WIDTH, ROW, LEFT, TOP] = [860, 26, 250, 56];
 const PLOT = 330;
-/** Figures from a tenth of the goal to ten times it; what lies outside stands at the edge. */
+/** Shows figures from a tenth of the goal to ten times the goal. Values outside are drawn at the edge. */
 const DECADES = 1;
 
 /**
- * Draws each figure that has a goal as its distance from it: left of the line is better, whatever the goal's direction.
+ * Draws each figure that has a goal as its distance from the goal. Left of the line is better, even if higher values
+ * are better.
  */
 export function drawChart(results: readonly (Result & { readonly at: string })[]): string {
   const rows = results.filter(({ met }) => met !== null);
@@ -50,7 +51,7 @@ function drawRow(row: Result, y: number, goalX: number): string {
   ].join('\n');
 }
 
-/** How many times worse than the goal; below 1 is better. */
+/** How many times worse than the goal. Below 1 is better. */
 function worseBy({ value, ratio, goal }: Result): number {
   const [, sign, bound] = /([≥≤]) ([\d.]+)/.exec(goal) ?? [];
   const judged = goal.includes('× floor') ? (ratio ?? Number.NaN) : value;
@@ -58,5 +59,5 @@ function worseBy({ value, ratio, goal }: Result): number {
   return sign === '≥' ? Number(bound) / judged : judged / Number(bound);
 }
 
-const text = (x: number, y: number, words: string, more = ''): string =>
-  `<text x="${x}" y="${y}" ${more}>${words.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</text>`;
+const text = (x: number, y: number, content: string, more = ''): string =>
+  `<text x="${x}" y="${y}" ${more}>${content.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</text>`;

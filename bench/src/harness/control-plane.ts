@@ -11,18 +11,18 @@ import { cpuMs, end, isRunning, start, until } from './processes.js';
 import { sum } from './figures.js';
 
 export interface PlaneOptions {
-  /** Which services run in one process each, and how many copies; default: as `sluice up` has them. */
+  /** The services in each process, and thus the number of copies. Default: as `sluice up` runs them. */
   readonly processes?: readonly (readonly ServiceName[])[];
-  /** Servers that run already, with their stores; several are a cluster. */
+  /** Servers that already run, with their stores. Several form a cluster. */
   readonly servers?: readonly NatsServer[];
-  /** Copies of every stream; default: one. */
+  /** The number of copies of every stream. Default: one. */
   readonly replicas?: number;
   readonly env?: NodeJS.ProcessEnv;
 }
 
-/** One process of one or several services. */
+/** A process of one or more services. */
 export interface ServiceProcess {
-  /** Of its services, with a plus between. */
+  /** The names of its services, joined with a plus. */
   readonly name: string;
   readonly services: readonly ServiceName[];
   readonly child: ChildProcess;
@@ -30,7 +30,7 @@ export interface ServiceProcess {
   readonly logFile: string;
 }
 
-/** When each station of a change was stored, by the server's clock, in milliseconds since 1970. */
+/** When each stage of a change was stored, by the server's clock, in milliseconds since 1970. */
 export type Stations = Readonly<
   Record<'accepted' | 'rendered' | 'validated' | 'started' | 'complete' | 'committed' | 'succeeded', number>
 >;
@@ -48,7 +48,7 @@ const STATIONS = {
 const QUIET_EVERY_MS = 700;
 const QUIET_LOOKS = 3;
 
-/** The whole control plane as real processes, with settings as a user has them, on loopback. */
+/** The whole control plane as real processes on loopback, with the settings of a user. */
 export class ControlPlane {
   readonly services: ServiceProcess[] = [];
 
@@ -80,7 +80,7 @@ export class ControlPlane {
     return plane;
   }
 
-  /** Starts one more process of these services. Its log goes to a file, as under `sluice up`. */
+  /** Starts another process of these services. Its log goes to a file, as with `sluice up`. */
   startService(...services: readonly ServiceName[]): ServiceProcess {
     const name = services.join('+');
     const logFile = join(this.folder, 'logs', `${name}-${this.services.length}.log`);
@@ -97,7 +97,7 @@ export class ControlPlane {
     return service;
   }
 
-  /** The first of them. */
+  /** The first of the servers. */
   get server(): NatsServer {
     return this.servers[0] as NatsServer;
   }
@@ -113,12 +113,12 @@ export class ControlPlane {
     ];
   }
 
-  /** CPU of everything that belongs to the control plane, by now. */
+  /** The CPU time so far of everything that belongs to the control plane. */
   cpuMs(): number {
     return sum(this.pids.map(cpuMs));
   }
 
-  /** By name, in milliseconds. */
+  /** By process, in milliseconds. */
   cpuByName(): Readonly<Record<string, number>> {
     const rows = this.services
       .filter(({ child }) => isRunning(child))
@@ -130,14 +130,14 @@ export class ControlPlane {
     await Promise.all(this.services.map(({ child }) => end(child)));
   }
 
-  /** Resolves when each service has a copy that leads and has shown it. */
+  /** Resolves when each service has a copy that leads and has recorded that. */
   async untilLed(timeoutMs = 120_000): Promise<void> {
     const wanted = new Set<string>(this.services.flatMap(({ services }) => services));
     const led = new Set<string>();
     const inbox = `bench.ping.${process.pid}.${Math.random().toString(36).slice(2)}`;
     const subscription = this.bus.nc.subscribe(inbox, {
       callback: (_error, message) => {
-        // Nobody listens yet: the server says so itself.
+        // Nothing listens yet. The answer is from the server itself.
         if (message.data.length === 0) return;
         const { name, metadata } = message.json<{ name: string; metadata?: Record<string, string> }>();
         if (metadata?.['leader'] === 'true') led.add(name);
@@ -155,7 +155,7 @@ export class ControlPlane {
     }
   }
 
-  /** Throws when a service ended that should run, with the end of its log. */
+  /** Throws if a service has ended that should run, with the end of its log. */
   checkAlive(): void {
     for (const { name, child, logFile } of this.services) {
       if (isRunning(child) || child.signalCode === 'SIGKILL') continue;
@@ -165,7 +165,7 @@ export class ControlPlane {
     }
   }
 
-  /** Publishes a change; its id. */
+  /** Publishes a change. Returns its id. */
   async publish(apply: readonly object[]): Promise<string> {
     return changeId(
       (
@@ -187,7 +187,7 @@ export class ControlPlane {
     return { change, at: await this.stations(change) };
   }
 
-  /** Waits for a fact about a change; throws when the change was refused or rolled back. */
+  /** Waits for a fact about a change. Throws if the change was rejected or rolled back. */
   async untilFact(type: FactType, change: string, timeoutMs = 600_000): Promise<number> {
     const look = async (): Promise<number | undefined> => {
       const found = await this.timeOf(`${type}.${change}`);
@@ -216,7 +216,7 @@ export class ControlPlane {
     return Object.fromEntries(rows) as unknown as Stations;
   }
 
-  /** Resolves when nothing has been stored for a while. What a fleet's heartbeats cost goes on. */
+  /** Resolves when nothing has been stored for a while. Heartbeats continue. */
   async untilQuiet(timeoutMs = 300_000): Promise<void> {
     let [last, same] = [-1, 0];
     const look = async (): Promise<true | undefined> => {
@@ -229,14 +229,14 @@ export class ControlPlane {
   }
 }
 
-/** A nats-server with an empty store, ended and forgotten at the end of the part. */
+/** A nats-server with an empty store. It is stopped and deleted at the end of the part. */
 export async function startServer(context: PartContext): Promise<NatsServer> {
   const server = await startNatsServer({ dataDir: temporaryFolder(context, 'nats') });
   context.atEnd(() => server.stop());
   return server;
 }
 
-/** Three servers that know each other, ended and forgotten at the end of the part. */
+/** Three connected servers. They are stopped and deleted at the end of the part. */
 export async function startCluster(context: PartContext): Promise<readonly NatsServer[]> {
   const ports = await Promise.all([0, 1, 2].map(freePort));
   const config = (port: number): string =>
@@ -248,7 +248,7 @@ export async function startCluster(context: PartContext): Promise<readonly NatsS
   return servers;
 }
 
-/** The server's time with its digits below a millisecond. */
+/** The server's time, including fractions of a millisecond. */
 export function millisecondsOf(time: string): number {
   const fraction = /\.(\d+)Z$/.exec(time)?.[1] ?? '0';
   return Date.parse(time.replace(/\.\d+Z$/, 'Z')) + Number(`0.${fraction}`) * 1000;

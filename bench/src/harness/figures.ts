@@ -1,9 +1,9 @@
-/** The middle one; of an even number the mean of the two in the middle. NaN for none. */
+/** The median. For an even number of values, the mean of the middle two. NaN if there are none. */
 export function median(values: readonly number[]): number {
   return percentile(values, 50);
 }
 
-/** Between the two nearest ranks, as most tools do. NaN for none. */
+/** Interpolates between the two nearest ranks, as most tools do. NaN if there are no values. */
 export function percentile(values: readonly number[], percent: number): number {
   if (values.length === 0) return Number.NaN;
   const sorted = [...values].sort((a, b) => a - b);
@@ -14,7 +14,7 @@ export function percentile(values: readonly number[], percent: number): number {
 
 export const sum = (values: Iterable<number>): number => [...values].reduce((total, value) => total + value, 0);
 
-/** Milliseconds of wall clock that some work takes. */
+/** The wall-clock time of some work, in milliseconds. */
 export async function timed(work: () => Promise<unknown> | unknown): Promise<number> {
   const startMs = performance.now();
   await work();

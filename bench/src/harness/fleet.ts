@@ -8,14 +8,14 @@ import { DIST } from './folders.js';
 import type { PartContext } from './part.js';
 import { end, start, until } from './processes.js';
 
-/** The process of the appliers, seen from the bench. */
+/** The process of the appliers, as the bench sees it. */
 export class Fleet {
   private constructor(
     readonly child: ChildProcess,
     readonly nodes: number,
   ) {}
 
-  /** Starts the appliers; resolves when all have announced themselves. */
+  /** Starts the appliers. Resolves when all have announced themselves. */
   static async start(
     context: PartContext,
     urls: readonly string[],
@@ -26,8 +26,8 @@ export class Fleet {
     });
     context.atEnd(() => end(child, 1_000));
     const fleet = new Fleet(child, options.nodes);
-    const started = fleet.hear('started');
-    fleet.tell({ do: 'start', options: { urls, connections: 10, heartbeatMs: 10_000, announce: true, ...options } });
+    const started = fleet.receive('started');
+    fleet.send({ do: 'start', options: { urls, connections: 10, heartbeatMs: 10_000, announce: true, ...options } });
     await started;
     return fleet;
   }
@@ -36,30 +36,30 @@ export class Fleet {
     return this.child.pid as number;
   }
 
-  /** Resolves when it is done: what is applied from then on is counted, and all of it. */
+  /** Resolves when it is done. Everything that is applied after that is counted. */
   async reset(): Promise<void> {
-    this.tell({ do: 'reset' });
+    this.send({ do: 'reset' });
     await this.figures();
   }
 
   async figures(): Promise<FleetFigures> {
-    const answer = this.hear('figures');
-    this.tell({ do: 'figures' });
+    const answer = this.receive('figures');
+    this.send({ do: 'figures' });
     return (await answer).figures;
   }
 
-  private tell(words: ToFleet): void {
-    this.child.send(words);
+  private send(message: ToFleet): void {
+    this.child.send(message);
   }
 
-  private hear<S extends FromFleet['says']>(says: S): Promise<FromFleet & { readonly says: S }> {
+  private receive<S extends FromFleet['type']>(type: S): Promise<FromFleet & { readonly type: S }> {
     return new Promise((resolve, reject) => {
-      const listen = (words: FromFleet): void => {
-        if (words.says !== says && words.says !== 'failed') return;
+      const listen = (message: FromFleet): void => {
+        if (message.type !== type && message.type !== 'failed') return;
         this.child.off('message', listen);
         this.child.off('exit', ended);
-        if (words.says === 'failed') reject(new Error(words.error));
-        else resolve(words as FromFleet & { readonly says: S });
+        if (message.type === 'failed') reject(new Error(message.error));
+        else resolve(message as FromFleet & { readonly type: S });
       };
       const ended = (): void => reject(new Error('the process of the appliers ended'));
       this.child.on('message', listen);
@@ -69,7 +69,8 @@ export class Fleet {
 }
 
 /**
- * Starts so many nodes on a control plane; resolves when all are known, reviewed and have reported, and all is quiet.
+ * Starts this many nodes on a control plane. Resolves when all are known, reviewed and have reported, and nothing is in
+ * progress.
  */
 export async function joinFleet(
   context: PartContext,
@@ -112,7 +113,7 @@ async function countNodes(bus: Bus, nodes: number): Promise<void> {
   }
 }
 
-/** The times of all facts of these subjects behind a sequence, by the server's clock. */
+/** The times of all facts with these subjects after a sequence, by the server's clock. */
 export async function timesOf(bus: Bus, filters: readonly string[], from: number): Promise<readonly number[]> {
   const times: number[] = [];
   await readAll(

@@ -9,17 +9,16 @@ import { DIST } from './folders.js';
 import type { PartContext } from './part.js';
 import { cpuMs, end, start } from './processes.js';
 
-/** One rollout by the floor. */
+/** One rollout of the floor. */
 export interface FloorRun {
   readonly ms: number;
-  /** Of the server and the process that stands for the control plane. */
+  /** Of the server and of the process that replaces the control plane. */
   readonly cpuMs: number;
   readonly handoffsMs: readonly number[];
 }
 
 /**
- * The floor as real processes: a server of its own, the same appliers, and the bare client in place of the control
- * plane.
+ * The floor as real processes: a separate server, the same appliers, and the bare client instead of the control plane.
  */
 export class Floor {
   private constructor(
@@ -45,7 +44,7 @@ export class Floor {
     return new Floor(server, child, fleet, { url: server.url, nodes, budget });
   }
 
-  /** One rollout, after its configs were written. */
+  /** Runs one rollout, after its configs were written. */
   async run(): Promise<FloorRun> {
     await this.ask({ do: 'prepare', options: this.options });
     await this.fleet.reset();
@@ -55,23 +54,23 @@ export class Floor {
     const { handoffsMs, refused, applied } = await this.fleet.figures();
     if (refused > 0 || applied !== this.options.nodes)
       throw new Error(`the floor's appliers applied ${applied} and refused ${refused} of ${this.options.nodes}`);
-    return { ms: done.says === 'done' ? done.ms : Number.NaN, cpuMs: used, handoffsMs };
+    return { ms: done.type === 'done' ? done.ms : Number.NaN, cpuMs: used, handoffsMs };
   }
 
   private cpuMs(): number {
     return cpuMs(this.server.pid) + cpuMs(this.child.pid as number);
   }
 
-  private ask(words: ToFloor): Promise<FromFloor> {
+  private ask(message: ToFloor): Promise<FromFloor> {
     return new Promise((resolve, reject) => {
       const exited = (): void => reject(new Error('the process of the floor ended'));
       this.child.once('exit', exited);
       this.child.once('message', (answer: FromFloor) => {
         this.child.off('exit', exited);
-        if (answer.says === 'failed') reject(new Error(answer.error));
+        if (answer.type === 'failed') reject(new Error(answer.error));
         else resolve(answer);
       });
-      this.child.send(words);
+      this.child.send(message);
     });
   }
 }

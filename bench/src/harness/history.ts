@@ -21,16 +21,16 @@ const BATCH = 1_000;
 export interface History {
   readonly nodes: number;
   readonly changes: number;
-  /** Nodes that a change touches. */
+  /** How many nodes a change touches. */
   readonly touched: number;
-  /** Facts in the ledger. */
+  /** The number of facts in the ledger. */
   readonly facts: number;
   readonly lastChange: string;
 }
 
 /**
- * Fills an empty store with what a fleet and its changes would have left there: inputs, blobs and facts, without
- * running a service.
+ * Fills an empty store with the inputs, blobs and facts that a fleet and its changes would have left, without running a
+ * service.
  */
 export async function writeHistory(bus: Bus, nodes: number, changes: number): Promise<History> {
   return new HistoryWriter(bus, nodes, changes).write();
@@ -55,7 +55,7 @@ class HistoryWriter {
     this.blobs = new Blobs(bus);
     const empty = emptyHash(sha256);
     this.inForce = Array.from({ length: nodes }, () => ({ hash: empty, seq: 1, leases: 0, versions: new Map() }));
-    // A hundredth of the fleet each: ten of the racks that the labels make.
+    // A hundredth of the fleet each: ten of the racks in the labels.
     this.racks = 10;
     this.touched = Math.max(1, Math.round(nodes / 100));
   }
@@ -207,6 +207,7 @@ class HistoryWriter {
           verdict: '',
           bootId: '',
           reportSequence: ++this.reportSequence,
+          notUndone: [],
         },
         released: true,
       },
@@ -231,12 +232,13 @@ class HistoryWriter {
       fresh: false,
       differences: [],
       reportSequence: ++this.reportSequence,
+      notUndone: [],
     };
   }
 
   private reportOf(n: number, kind: 'announced' | 'applied', lease: string, change: string): NodeReport {
     const { hash, seq } = this.inForce[n] as { hash: string; seq: number };
-    const said =
+    const fields =
       kind === 'announced'
         ? { labels: labelsOf(n), capabilities: ['kind:Directory', 'kind:File', 'kind:Probe'], version: 'bench' }
         : { labels: {}, capabilities: [], version: '' };
@@ -261,9 +263,11 @@ class HistoryWriter {
       changed: [],
       probe: '',
       differences: [],
+      failingProbes: [],
+      notUndone: [],
       needsRestart: false,
       step: '',
-      ...said,
+      ...fields,
     };
   }
 
@@ -321,6 +325,7 @@ function rolloutFact(
     attempt: 1,
     replaces: [],
     maxFailures: 0,
+    maxUnavailable: 0,
     by: '',
     nodes: [],
   };

@@ -8,7 +8,7 @@ export interface KubeWorld {
   readonly scene: KubeScene;
 }
 
-/** A real API server, with a stand-in for the kubelets whose pods end after so long. */
+/** A real API server, with a replacement for the kubelets whose pods end after this time. */
 export async function startKube(context: PartContext, endsAfterMs: number): Promise<KubeWorld> {
   const why = whyNoKube();
   if (why !== undefined) throw new SkipError(why);
@@ -19,7 +19,7 @@ export async function startKube(context: PartContext, endsAfterMs: number): Prom
   return { cluster, api: cluster.api, scene: new KubeScene(cluster.api) };
 }
 
-/** Does something for each, so many at a time. */
+/** Runs something for each item, with a limit on how many run at once. */
 export async function eachAtOnce<T>(
   items: readonly T[],
   atOnce: number,
@@ -33,7 +33,7 @@ export async function eachAtOnce<T>(
   );
 }
 
-/** So many pods on each node, as a ReplicaSet would have made them; resolves when all run. */
+/** Creates this many pods on each node, like a ReplicaSet. Resolves when all run. */
 export async function populate(
   { api }: KubeWorld,
   nodes: readonly string[],

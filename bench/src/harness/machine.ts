@@ -3,7 +3,7 @@ import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os'
 import { promisify } from 'node:util';
 import { findNatsServer } from '#libs/process';
 
-/** What ran the bench. */
+/** The machine that ran the bench. */
 export interface Machine {
   readonly cores: number;
   readonly cpu: string;
@@ -11,7 +11,7 @@ export interface Machine {
   readonly kernel: string;
   readonly node: string;
   readonly natsServer: string;
-  /** What others did to the machine when the bench began: runnable processes, one minute's mean. */
+  /** The load of the machine when the bench started: runnable processes, averaged over one minute. */
   readonly loadBefore: number;
 }
 

@@ -7,7 +7,7 @@ const manifest = (kind: string, name: string, spec: object): object => ({
   spec: { nodeSelector: {}, ...spec },
 });
 
-/** A file on every node, or on those that the selector names. */
+/** A file on every node, or on those that match the selector. */
 export const file = (name: string, content: string, nodeSelector: object = {}): object =>
   manifest('File', name, { nodeSelector, path: `/etc/bench/${name}`, content, mode: '0644' });
 
@@ -18,6 +18,6 @@ export const pool = (maxUnavailable: number | string, name = 'all', nodeSelector
 export const fileProbe = (name: string, path: string, matches: string): object =>
   manifest('Probe', name, { file: { path, matches } });
 
-/** A config of a size as networks have it: half a kilobyte. */
+/** Content with the size of a typical network config: half a kilobyte. */
 export const contentOf = (version: number): string =>
   `# version ${version}\n${Array.from({ length: 10 }, (_, i) => `route 10.${version % 250}.${i}.0/24 via 192.0.2.${i} metric 100`).join('\n')}\n`;

@@ -19,10 +19,7 @@ import * as validator from '../../../services/validator/src/core/index.js';
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/**
- * A ledger and the merger's and the validator's cores on it, all in memory: what they cost without the way to the
- * server.
- */
+/** A ledger with the cores of the merger and the validator, all in memory: what they cost without the server. */
 export class MemoryServices {
   readonly facts: Entry[] = [];
   private readonly targets = new Map<string, Targets>();
@@ -31,7 +28,7 @@ export class MemoryServices {
   private readonly validator = newCopy(validator.validatorCore);
   private published = 0;
 
-  /** Facts of other services, which both fold. */
+  /** Facts of other services. Both cores fold them. */
   append(facts: readonly NewFact[], targets?: Targets): void {
     for (const fact of facts) {
       this.facts.push({
@@ -49,11 +46,12 @@ export class MemoryServices {
       sequence: ++this.published,
       source: 'bench',
       text: JSON.stringify(body),
+      storedMs: 0,
     });
     return `c${this.published}`;
   }
 
-  /** Lets both work until neither has anything more to do. */
+  /** Lets both work until neither has anything left to do. */
   settle(): void {
     for (let before = -1; before !== this.facts.length;) {
       before = this.facts.length;
@@ -69,14 +67,14 @@ export class MemoryServices {
       ...this.blobs,
       read: tail,
       'catch-up': tail,
-      now: () => ({ monotonicMs: 0, leadingSinceMs: 0 }),
+      now: () => ({ monotonicMs: 0, leadingSinceMs: 0, wallMs: 0 }),
       append: ({ facts }) => {
         const from = this.facts.length;
         for (const fact of facts)
           this.append([fact], fact.type === 'config.rendered' ? this.targetsOf(fact.targets) : undefined);
         return { outcome: 'appended', entries: this.facts.slice(from), upTo: this.facts.length };
       },
-      // As the writer does: the text is made, whatever becomes of it.
+      // Like the real writer, it serializes every view.
       views: ({ writes }) => {
         for (const { value } of writes) JSON.stringify(value);
         return 0;
@@ -105,6 +103,7 @@ export class MemoryServices {
     return {
       'read-configs': ({ names }) => names.map(configOf),
       'input-end': () => undefined,
+      'missing-objects': () => new Set(),
       'put-configs': ({ configs }) => {
         for (const { node, hash, text } of configs) texts.set(`${nodeToken(node)}.${hash}`, text);
       },

@@ -1,23 +1,23 @@
 import { execFileSync, spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
-/** How many of the kernel's ticks make a second. */
+/** The number of kernel ticks per second. */
 const TICKS = Number(execFileSync('getconf', ['CLK_TCK']).toString());
 
-/** Milliseconds of CPU that a process has used, user and system, its threads included; it counts in ticks of 10 ms. */
+/** The CPU time of a process in milliseconds, user and system, including its threads. Its resolution is 10 ms. */
 export const cpuMs = (pid: number): number => ticksOf(pid, [13, 14]);
 
-/** The same of all children of this process that have ended and been waited for, and of theirs. */
+/** The same for all children of this process that have ended and been waited for, and for their children. */
 export const endedChildrenCpuMs = (): number => ticksOf(process.pid, [15, 16]);
 
 function ticksOf(pid: number, fields: readonly number[]): number {
   const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  // The name of the program stands in brackets and may hold spaces.
+  // The name of the program is in parentheses and may contain spaces.
   const rest = text.slice(text.lastIndexOf(')') + 2).split(' ');
   return (fields.reduce((total, field) => total + Number(rest[field - 2]), 0) * 1000) / TICKS;
 }
 
-/** Resident memory in MB (10^6 bytes); `peak` is the most it ever was. */
+/** Resident memory in MB (10^6 bytes). `peak` is the maximum so far. */
 export function memoryMb(pid: number): { readonly rss: number; readonly peak: number } {
   const text = readFileSync(`/proc/${pid}/status`, 'utf8');
   const field = (name: string): number =>
@@ -25,7 +25,7 @@ export function memoryMb(pid: number): { readonly rss: number; readonly peak: nu
   return { rss: field('VmRSS'), peak: field('VmHWM') };
 }
 
-/** Starts a process that this one ends by its id; it is ended when this one exits. */
+/** Starts a process. It is ended by its pid when this process exits. */
 export function start(command: string, args: readonly string[], options: SpawnOptions = {}): ChildProcess {
   const child = spawn(command, [...args], options);
   const kill = (): void => void (isRunning(child) && child.kill('SIGKILL'));
@@ -37,7 +37,7 @@ export function start(command: string, args: readonly string[], options: SpawnOp
 export const isRunning = (child: ChildProcess): boolean =>
   child.pid !== undefined && child.exitCode === null && child.signalCode === null;
 
-/** Asks a process to end, and kills it when it does not within `graceMs`. */
+/** Asks a process to end, and kills it if it does not end within `graceMs`. */
 export function end(child: ChildProcess, graceMs = 8_000): Promise<void> {
   if (!isRunning(child)) return Promise.resolve();
   return new Promise((resolve) => {
@@ -52,7 +52,7 @@ export function end(child: ChildProcess, graceMs = 8_000): Promise<void> {
 
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Waits until `look` gives something; says what was waited for when it does not in time. */
+/** Waits until `look` returns something. Throws an error that names `what` if it does not in time. */
 export async function until<T>(
   what: string,
   look: () => Promise<T | undefined> | T | undefined,

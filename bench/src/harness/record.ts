@@ -13,22 +13,22 @@ export interface SkippedPart {
   readonly because: string;
 }
 
-/** Parts of one day may have run on several machines. */
+/** The parts of one day may have run on several machines. */
 interface MeasuredResult extends Result {
   readonly at: string;
   readonly cpu: string;
 }
 
 interface DayRecord {
-  /** The last one of the day. */
+  /** The machine of the last run on that day. */
   readonly machine: Machine;
   readonly results: readonly MeasuredResult[];
   readonly skipped: readonly SkippedPart[];
 }
 
 /**
- * Keeps results with those of the same day: a part that was run again replaces its figures, one that could not be run
- * leaves them. Draws the newest of each part.
+ * Adds results to those of the same day. A part that was run again replaces its figures. A part that could not run
+ * keeps them. Draws the newest figures of each part.
  */
 export function keep(
   results: readonly Result[],
@@ -40,21 +40,21 @@ export function keep(
   const path = join(RESULTS, `${at.slice(0, 10)}.json`);
   const before = existsSync(path) ? readDay(path) : undefined;
   const parts = new Set(results.map(partOf));
-  const tried = new Set([...parts, ...skipped.map(({ name }) => name)]);
+  const attempted = new Set([...parts, ...skipped.map(({ name }) => name)]);
   const day: DayRecord = {
     machine,
     results: [
       ...(before?.results ?? []).filter((result) => !parts.has(partOf(result))),
       ...results.map((result) => ({ ...result, at, cpu: machine.cpu })),
     ].sort(byName),
-    skipped: [...(before?.skipped ?? []).filter(({ name }) => !tried.has(name)), ...skipped].sort(byName),
+    skipped: [...(before?.skipped ?? []).filter(({ name }) => !attempted.has(name)), ...skipped].sort(byName),
   };
   writeFileSync(path, `${JSON.stringify(day, null, 1)}\n`);
   writeFileSync(join(RESULTS, 'latest.svg'), drawChart(newest()));
   return path;
 }
 
-/** The newest figure of each name over all days. */
+/** The newest figure of each name from all days. */
 function newest(): readonly MeasuredResult[] {
   const found = new Map<string, MeasuredResult>();
   for (const name of readdirSync(RESULTS)

@@ -1,7 +1,7 @@
 import type { Result } from './part.js';
 import type { SkippedPart } from './record.js';
 
-/** The figures for people, each next to its floor and goal. */
+/** The figures as a table, each with its floor and goal. */
 export function drawTable(results: readonly Result[], skipped: readonly SkippedPart[]): string {
   const header = ['part', 'value', 'unit', 'floor', '÷ floor', 'goal', ''];
   const rows = results.map(({ name, value, unit, floor, ratio, goal, met }) => [

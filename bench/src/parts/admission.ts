@@ -25,16 +25,16 @@ const SELECTORS = [
 ] as const;
 
 /**
- * What an API server waits for before it stores an object, against the same request to a server that only reads the
- * JSON and answers as much.
+ * How long an API server waits before it stores an object. The floor is the same request to a server that only parses
+ * the JSON and sends an answer of the same size.
  */
 export const admission: Part = {
   name: 'admission',
-  what: `the webhook's answer with ${FRAGMENTS} fragments ÷ HTTPS and JSON of the same size`,
+  what: `the webhook's response time with ${FRAGMENTS} fragments ÷ an HTTPS server that answers with as much JSON`,
   run,
 };
 
-type Ask = (body: string) => Promise<string>;
+type AskFunction = (body: string) => Promise<string>;
 
 async function run(context: PartContext): Promise<readonly Result[]> {
   const { size, say } = context;
@@ -45,7 +45,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   say(
     `p50 ${percentile(ours.times, 50).toFixed(1)} ms, p99 ${percentile(ours.times, 99).toFixed(1)} ms; bare p50 ${percentile(bare.times, 50).toFixed(1)} ms, p99 ${percentile(bare.times, 99).toFixed(1)} ms`,
   );
-  const note = `${size} nodes, each with a label of its own, ${FRAGMENTS} fragments; ${REQUESTS} objects one after the other on one connection, on every node, by role, by zone, with templates; client in the same process; floor: the same over HTTPS without a review`;
+  const note = `${size} nodes, each with its own label, ${FRAGMENTS} fragments; ${REQUESTS} objects in sequence on one connection, for all nodes, a role or a zone, some with templates; the client runs in the same process; floor: the same requests without a review`;
   return [
     result({
       name: 'admission/p50',
@@ -61,20 +61,20 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   ];
 }
 
-async function webhookOf(context: PartContext, authority: TestAuthority): Promise<Ask> {
+async function webhookOf(context: PartContext, authority: TestAuthority): Promise<AskFunction> {
   const { certFile, keyFile } = await authority.write(temporaryFolder(context, 'admission'));
   const webhook = await new Webhook({
     port: 0,
     certificate: new Certificate(certFile, keyFile, SILENT, () => undefined),
-    wanted: wantedOf(context.size),
+    desired: desiredState(context.size),
     logger: SILENT,
   }).start();
   context.atEnd(() => webhook.close());
   return asker(context, webhook.port, authority);
 }
 
-/** Reads what comes and answers what was answered. */
-async function bareOf(context: PartContext, authority: TestAuthority, answer: string): Promise<Ask> {
+/** Parses the request and sends the answer of the real server. */
+async function bareOf(context: PartContext, authority: TestAuthority, answer: string): Promise<AskFunction> {
   const { certFile, keyFile } = await authority.write(temporaryFolder(context, 'bare'));
   const pair = await new Certificate(certFile, keyFile, SILENT, () => undefined).read();
   const server = createServer({ ...pair }, (incoming, response) => {
@@ -93,7 +93,7 @@ async function bareOf(context: PartContext, authority: TestAuthority, answer: st
   return asker(context, (server.address() as AddressInfo).port, authority);
 }
 
-function asker(context: PartContext, port: number, { ca }: TestAuthority): Ask {
+function asker(context: PartContext, port: number, { ca }: TestAuthority): AskFunction {
   const agent = new Agent({ keepAlive: true, maxSockets: 1, ca });
   context.atEnd(() => agent.destroy());
   return (body) =>
@@ -121,7 +121,7 @@ function asker(context: PartContext, port: number, { ca }: TestAuthority): Ask {
 }
 
 async function timesOf(
-  ask: Ask,
+  ask: AskFunction,
   bodies: readonly string[],
 ): Promise<{ readonly times: readonly number[]; readonly answer: string }> {
   const times: number[] = [];
@@ -135,10 +135,10 @@ async function timesOf(
   return { times: times.slice(WARM), answer };
 }
 
-function wantedOf(size: number): DesiredState {
-  const wanted = new DesiredState();
+function desiredState(size: number): DesiredState {
+  const desired = new DesiredState();
   for (let n = 0; n < size; n += 1) {
-    wanted.showNode({
+    desired.showNode({
       node: nodeName(n),
       state: 'ready',
       labels: { ...labelsOf(n), 'kubernetes.io/hostname': nodeName(n) },
@@ -146,12 +146,12 @@ function wantedOf(size: number): DesiredState {
     } as unknown as NodeView);
   }
   for (let i = 0; i < FRAGMENTS; i += 1)
-    wanted.showFragment({ fragment: fragmentOf(i), gone: false } as unknown as FragmentView);
-  for (const what of ['nodes', 'fragments', 'Pool']) wanted.read.add(what);
-  return wanted;
+    desired.showFragment({ fragment: fragmentOf(i), gone: false } as unknown as FragmentView);
+  for (const what of ['nodes', 'fragments', 'Pool']) desired.read.add(what);
+  return desired;
 }
 
-/** As of one in ten, with a template. */
+/** A tenth of the files has a template. */
 const fragmentOf = (i: number): object => ({ kind: 'File', name: `f${i}`, labels: {}, spec: specOf(`f${i}`, i) });
 const specOf = (name: string, i: number): object =>
   (
@@ -162,7 +162,7 @@ const specOf = (name: string, i: number): object =>
     ) as { readonly spec: object }
   ).spec;
 
-/** Creations, and updates of what is there; every seventh claims what another has. */
+/** Creations, and updates of existing objects. Every seventh claims the path of another object. */
 function bodyOf(i: number): string {
   const isNew = i % 3 === 0;
   const name = isNew ? `new${i}` : `f${i % FRAGMENTS}`;

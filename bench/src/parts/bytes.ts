@@ -10,19 +10,19 @@ import { result, type Part, type PartContext, type Result } from '../harness/par
 import { phase } from '../harness/phase.js';
 
 const MOST_NODES = 1_000;
-/** So many that several of the server's blocks are full. */
+/** Enough to fill several blocks of the server. */
 const ON_DISK_CHANGES = 30;
 const KB = 1000;
 
-/** What the store grows by. */
-export const bytes: Part = { name: 'bytes', what: 'stored per node and change, beyond the config itself', run };
+/** The growth of the store. */
+export const bytes: Part = { name: 'bytes', what: 'bytes stored per node and change, without the config itself', run };
 
 async function run(context: PartContext): Promise<readonly Result[]> {
   const nodes = Math.min(MOST_NODES, context.size);
   const { counted, onDisk } = await phase(context, (inner) => changes(inner, nodes));
   const floor = await phase(context, (inner) => bareBytes(inner, nodes));
-  const diskNote = `${nodes} nodes, growth of the files over ${ON_DISK_CHANGES} further changes; blocks that are full are compressed (S2), the last of each stream is not. ${listed(onDisk)}. Floor: two facts and a report without a body, as often`;
-  const note = `${nodes} nodes, the third change over all of them, as the server counts (state.bytes), before compression. ${listed(counted)}. Floor: two facts and a report without a body`;
+  const diskNote = `${nodes} nodes, growth of the files over ${ON_DISK_CHANGES} more changes; full blocks are compressed (S2), the last block of each stream is not. ${listed(onDisk)}. Floor: two facts and a report without a body, the same number of times`;
+  const note = `${nodes} nodes, the third change of all nodes, as counted by the server (state.bytes), before compression. ${listed(counted)}. Floor: two facts and a report without a body`;
   return [
     result(
       { name: 'bytes', unit: 'KB', value: sumOf(onDisk) / KB, floor: floor.onDisk / KB, note: diskNote },
@@ -43,8 +43,8 @@ const listed = (found: PerStream): string =>
     .join(', ')}`;
 
 /**
- * Bytes per node and change by stream, the config's text taken out. The first changes make every key of the views; the
- * third is as all that follow.
+ * Bytes per node and change by stream, without the text of the config. The first changes create every key of the views.
+ * From the third on, all changes are alike.
  */
 async function changes(
   context: PartContext,
@@ -86,13 +86,13 @@ async function changes(
   };
 }
 
-/** The sizes of the files that hold each stream's messages. */
+/** The sizes of the files with the messages of each stream. */
 function fileBytes(dataDir: string): ReadonlyMap<string, number> {
   const found = new Map<string, number>();
   for (const entry of readdirSync(dataDir, { recursive: true, withFileTypes: true })) {
     const stream = /\/streams\/([^/]+)\/msgs$/.exec(entry.parentPath)?.[1];
     if (stream === undefined || !entry.isFile()) continue;
-    // A file may be put in another's place while one looks.
+    // A file may be replaced while its size is read.
     found.set(
       stream,
       (found.get(stream) ?? 0) + (statSync(join(entry.parentPath, entry.name), { throwIfNoEntry: false })?.size ?? 0),
@@ -110,7 +110,9 @@ async function storedBytes(
   return found;
 }
 
-/** Granted, settled and the report, as empty messages: as the server counts them, and what its files grow by. */
+/**
+ * Granted, settled and the report as empty messages: their size according to the server, and the growth of its files.
+ */
 async function bareBytes(
   context: PartContext,
   nodes: number,

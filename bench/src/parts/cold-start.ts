@@ -14,10 +14,10 @@ import { result, type Part, type PartContext, type Result } from '../harness/par
 const run_ = promisify(execFile);
 const CHANGES = 200;
 const RUNS = 3;
-/** No node is there to be heard. */
+/** There are no nodes that could send heartbeats. */
 const ENV = { SLUICE_SILENT_SECONDS: '1000000' };
 
-/** Starts, and reads the newest snapshot of each service: what has to be known before anything is decided. */
+/** Starts, and reads the newest snapshot of each service: everything that must be known before the first decision. */
 const BARE_START = `require('@nats-io/transport-node').connect({servers: process.argv[1]}).then(async (nc) => {
   const store = await new (require('@nats-io/obj').Objm)(nc).open(process.argv[2], false);
   const newest = new Map();
@@ -29,10 +29,10 @@ const BARE_START = `require('@nats-io/transport-node').connect({servers: process
   await nc.close();
 })`;
 
-/** From nothing running to every service leading. */
+/** The time from a complete stop until every service leads. */
 export const coldStart: Part = {
   name: 'cold-start',
-  what: `all services started on a store with a full fleet and ${CHANGES} changes of history`,
+  what: `all services start on a store with a full fleet and ${CHANGES} changes of history`,
   run,
 };
 
@@ -55,7 +55,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
         name: 'cold-start',
         unit: 's',
         value: median(times) / 1000,
-        note: `${about}; services that had ended cleanly, so with their snapshots; until all lead, median of ${RUNS}. The server's own restart before that: ${(median(servers) / 1000).toFixed(2)} s. Floor: one process that starts and reads the newest snapshot of each service`,
+        note: `${about}; after a clean stop, so with snapshots; time until all lead, median of ${RUNS}. The restart of the server, not included: ${(median(servers) / 1000).toFixed(2)} s. Floor: one process that reads the newest snapshot of each service`,
         floor: median(floors) / 1000,
       },
       { of: 'value', most: 5 },
@@ -64,7 +64,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
       name: 'cold-start/without-snapshots',
       unit: 's',
       value: first / 1000,
-      note: 'the very first start: folds every fact and writes every view',
+      note: 'the first start: folds every fact and writes every view',
     }),
   ];
 }
@@ -82,7 +82,7 @@ async function fill(context: PartContext, server: NatsServer): Promise<History> 
   }
 }
 
-/** Milliseconds until all lead; then they end, which writes their snapshots. */
+/** The time until all services lead, in ms. Then they are stopped, which stores their snapshots. */
 async function startOnce(context: PartContext, server: NatsServer, history: History): Promise<number> {
   return phase(context, async (inner) => {
     let plane: ControlPlane | undefined;
@@ -94,12 +94,12 @@ async function startOnce(context: PartContext, server: NatsServer, history: Hist
   });
 }
 
-/** The history was understood, and nothing followed from it that had not happened. */
+/** The history was read correctly, and caused no new decisions. */
 async function check(plane: ControlPlane, history: History): Promise<void> {
   const last = await readView(plane.bus, 'rollouts', history.lastChange);
   const node = await readView(plane.bus, 'status', nodeName(0));
   if (last?.phase !== 'succeeded' || node?.desired !== node?.hash)
-    throw new Error(`the history was not understood: ${JSON.stringify({ last, node })}`);
+    throw new Error(`the services misread the history: ${JSON.stringify({ last, node })}`);
   const { state } = await plane.bus.streamInfo('LEDGER');
   if (state.last_seq !== history.facts)
     throw new Error(`the services appended ${state.last_seq - history.facts} facts to the history`);

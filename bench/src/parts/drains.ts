@@ -14,7 +14,7 @@ import { sleep } from '../harness/processes.js';
 const NODES = 100;
 const PODS_EACH = 10;
 const BUDGET = 10;
-/** What a pod needs to end when it is told to; many need more. */
+/** How long a pod takes to end. Many need longer. */
 const ENDING_MS = 1_000;
 const LOOK_MS = 50;
 const POLICY = {
@@ -24,10 +24,10 @@ const POLICY = {
   spec: { nodeSelector: {}, default: [{ kind: 'drain' }] },
 };
 
-/** What a drain costs beyond the evictions themselves. */
+/** The cost of a drain in addition to the evictions themselves. */
 export const drains: Part = {
   name: 'drains',
-  what: `a rollout that drains ${NODES} nodes with ${PODS_EACH} pods each on a real API server, ${BUDGET} at once ÷ the same evictions fired by hand`,
+  what: `a rollout that drains ${NODES} nodes with ${PODS_EACH} pods each on a real API server, ${BUDGET} at once ÷ the same evictions by a script`,
   run,
 };
 
@@ -44,7 +44,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   const { ms: ours, spent } = await bySluice(context, world, plane, nodes);
   const after = await byHand(context, world, nodes);
   const floor = (before + after) / 2;
-  const note = `pods end ${ENDING_MS / 1000} s after they are told to; from the start of the rollout until the last node is given back. By hand, before and after: cordon, evict all pods of the node, wait until they are gone, uncordon; ${BUDGET} nodes at once, ${(before / 1000).toFixed(1)} s and ${(after / 1000).toFixed(1)} s. Of one node by Sluice, medians in ms: ${spent}`;
+  const note = `pods end ${ENDING_MS / 1000} s after their eviction; from the start of the rollout until the last lease is released. The script, run before and after: cordon, evict all pods of the node, wait until they are gone, uncordon; ${BUDGET} nodes at once, ${(before / 1000).toFixed(1)} s and ${(after / 1000).toFixed(1)} s. Sluice's medians for one node, in ms: ${spent}`;
   return [
     result({ name: 'drains', unit: 's', value: ours / 1000, floor: floor / 1000, note }, { of: 'ratio', most: 1.3 }),
   ];
@@ -69,7 +69,7 @@ async function bySluice(
     (await world.api.list('/api/v1/pods')).length;
   if (left > 0) throw new Error(`${left} nodes and pods are left`);
   const ms = Math.max(...released) - at.started;
-  context.say(`by Sluice ${(ms / 1000).toFixed(2)} s`);
+  context.say(`Sluice: ${(ms / 1000).toFixed(2)} s`);
   return { ms, spent: spentOn(leases) };
 }
 
@@ -126,6 +126,6 @@ async function byHand(context: PartContext, world: KubeWorld, nodes: readonly st
     await api.patch(nodePath(node), { spec: { unschedulable: null } });
   });
   const ms = performance.now() - fromMs;
-  context.say(`by hand ${(ms / 1000).toFixed(2)} s`);
+  context.say(`script: ${(ms / 1000).toFixed(2)} s`);
   return ms;
 }

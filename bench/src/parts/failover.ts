@@ -11,13 +11,13 @@ import { sleep, until } from '../harness/processes.js';
 
 const BUDGET = 10;
 const RUNS = 3;
-/** What the killed copy had on its way to the server stands within this; the next one takes far longer. */
+/** What the killed copy had in flight is stored within this time. The next grant takes far longer. */
 const ON_ITS_WAY_MS = 20;
-/** Leads, by answering. */
+/** Leads, by answering requests. */
 const BARE_LEADER = `require('@nats-io/transport-node').connect({servers: process.argv[1]}).then((nc) => {
   nc.subscribe('bare.lead', {callback: (error, message) => message.respond('')});
 })`;
-/** Asks after its leader, and stores one message as soon as nobody answers. */
+/** Sends requests to its leader, and stores one message as soon as there is no answer. */
 const BARE_STANDBY = `require('@nats-io/transport-node').connect({servers: process.argv[1]}).then(async (nc) => {
   const js = require('@nats-io/jetstream').jetstream(nc);
   while (await nc.request('bare.lead', '', {timeout: 1000}).then(() => true, () => false)) await new Promise((resolve) => setTimeout(resolve, 20));
@@ -27,7 +27,7 @@ const BARE_STANDBY = `require('@nats-io/transport-node').connect({servers: proce
 /** The time without grants after kill -9 of the leading scheduler. */
 export const failover: Part = {
   name: 'failover',
-  what: 'scheduler killed mid-rollout, another copy standing by: time until the next grant',
+  what: 'time until the next grant after the leading scheduler is killed in a rollout, with a standby copy',
   run,
 };
 
@@ -47,7 +47,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
     context.say(`run ${i + 1}: ${((gaps.at(-1) ?? 0) / 1000).toFixed(2)} s`);
     leader = standby;
   }
-  const note = `${context.size} nodes, budget ${BUDGET}; kill -9 at a fifth of the rollout, ${RUNS} times: ${gaps.map((gap) => (gap / 1000).toFixed(2)).join(', ')} s; median. Floor: a bare standby that asks after its leader 50 times a second, and stores one message`;
+  const note = `${context.size} nodes, budget ${BUDGET}; kill -9 after a fifth of the rollout, ${RUNS} times: ${gaps.map((gap) => (gap / 1000).toFixed(2)).join(', ')} s; median. Floor: a bare standby that polls its leader 50 times a second and stores one message`;
   return [
     result(
       { name: 'failover', unit: 's', value: median(gaps) / 1000, floor: Math.min(...floors) / 1000, note },
@@ -57,8 +57,8 @@ async function run(context: PartContext): Promise<readonly Result[]> {
 }
 
 /**
- * From kill -9 of a bare leader until the standby's message is stored. A standby that asks just before the kill waits
- * for its whole timeout, so the floor is the least of several runs.
+ * The time from kill -9 of a bare leader until the standby has stored its message. A standby whose request was sent
+ * just before the kill waits for its whole timeout, so the floor is the minimum of several runs.
  */
 async function bareOnce(context: PartContext): Promise<number> {
   const server = await startServer(context);
@@ -106,6 +106,6 @@ async function killOnce(
   await plane.untilFact('rollout.succeeded', change);
   const grants = await timesOf(plane.bus, ['node.lease.granted.*.*'], from);
   const next = grants.find((atMs) => atMs > killedMs + ON_ITS_WAY_MS);
-  if (next === undefined) throw new Error('the rollout was over before the kill');
+  if (next === undefined) throw new Error('the rollout ended before the kill');
   return next - killedMs;
 }

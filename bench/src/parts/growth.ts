@@ -8,13 +8,13 @@ import { phase } from '../harness/phase.js';
 const BUDGET = 10;
 const SMALL = 100;
 /**
- * A process of 100 nodes uses so little that ticks of 10 ms would decide: many rollouts are added up, after some that
- * warm it up.
+ * A process of 100 nodes uses so little CPU that the ticks of 10 ms would dominate. So many rollouts are added up,
+ * after some for warm-up.
  */
 const SMALL_RUNS = { warm: 5, measured: 20 };
 const LARGE_RUNS = { warm: 1, measured: 1 };
 
-/** CPU per node, from a small fleet to a large one. */
+/** The growth of the CPU time per node, from a small fleet to a large one. */
 export const growth: Part = {
   name: 'growth',
   what: `CPU of the control plane, server included, per node, budget ${BUDGET}, at full size ÷ at ${SMALL} nodes`,
@@ -33,7 +33,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
         unit: '×',
         value: large.total / small.total,
         floor: floor / bareSmall,
-        note: `${small.total.toFixed(3)} ms at ${SMALL} nodes, ${large.total.toFixed(3)} ms at ${context.size}; published to succeeded. Floor: the same of the bare client and its server`,
+        note: `${small.total.toFixed(3)} ms at ${SMALL} nodes, ${large.total.toFixed(3)} ms at ${context.size}; from published to succeeded. Floor: the same for the bare client and its server`,
       },
       { of: 'value', most: 1.2 },
     ),

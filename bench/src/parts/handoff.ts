@@ -6,13 +6,15 @@ import { contentOf, file, pool } from '../harness/manifests.js';
 import { result, type Part, type PartContext, type Result } from '../harness/part.js';
 import { phase } from '../harness/phase.js';
 
-/** Enough for a median; with a budget of 1 the size of the fleet adds only time. */
+/** Enough for a median. With a budget of 1, a larger fleet only takes more time. */
 const MOST_NODES = 1_000;
 
-/** From one node's report to the next one's start: what a rollout with a budget of 1 waits for, again and again. */
+/**
+ * The time from the report of one node to the start of the next. With a budget of 1, a rollout consists of such steps.
+ */
 export const handoff: Part = {
   name: 'handoff',
-  what: 'budget 1: node.applied published → next applier starts ÷ the same stored messages and reads by the bare client',
+  what: 'budget 1: from node.applied to the start of the next applier ÷ the bare client with the same messages and reads',
   run,
 };
 

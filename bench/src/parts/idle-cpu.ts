@@ -8,18 +8,18 @@ import { HEARTBEATS_PER_SECOND } from '#libs/contracts';
 import { askedPaceMs } from '../../../services/inventory/src/core/index.js';
 
 const WINDOW_MS = 40_000;
-/** Until what the joins left behind is collected: that is no idle fleet yet. */
+/** Until the garbage of the joins is collected. Before that, a fleet is not idle. */
 const SETTLE_MS = 45_000;
-/** Listens to heartbeats and remembers when it heard of whom: the least that can know who is silent. */
+/** Listens to heartbeats and remembers the last one of each node: the minimum to know which nodes are silent. */
 const LISTENER = `require('@nats-io/transport-node').connect({servers: process.argv[1]}).then((nc) => {
   const heard = new Map();
   nc.subscribe('alive.*', {callback: (error, message) => heard.set(message.subject, performance.now())});
 })`;
 
-/** What a fleet costs while nothing happens. */
+/** The CPU usage of a fleet while nothing happens. */
 export const idleCpu: Part = {
   name: 'idle-cpu',
-  what: 'CPU of the whole control plane, idle, all nodes connected, as many heartbeats as the inventory asks for',
+  what: 'CPU of the idle control plane with all nodes connected, at the heartbeat rate that the inventory asks for',
   run,
 };
 
@@ -36,7 +36,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   const floor = await phase(context, async (inner) => {
     const server = await startServer(inner);
     const listener = startBare(inner, LISTENER, server.url);
-    // Nobody asks these to beat less often: they do what Sluice's nodes are asked for.
+    // Nothing asks these nodes for fewer heartbeats, so they get the interval that Sluice would request.
     await Fleet.start(inner, [server.url], {
       nodes: context.size,
       announce: false,
@@ -49,6 +49,6 @@ async function run(context: PartContext): Promise<readonly Result[]> {
     return ((used() - before) / WINDOW_MS) * 100;
   });
   const total = ours.reduce((all, [, percent]) => all + percent, 0);
-  const note = `${context.size} nodes over ${WINDOW_MS / 1000} s, ${SETTLE_MS / 1000} s after the joins: ${ours.map(([name, percent]) => `${name} ${percent.toFixed(2)}`).join(', ')}; floor: the server, and one process that notes each heartbeat, as many of them`;
+  const note = `${context.size} nodes over ${WINDOW_MS / 1000} s, ${SETTLE_MS / 1000} s after the joins: ${ours.map(([name, percent]) => `${name} ${percent.toFixed(2)}`).join(', ')}; floor: the server, and one process that receives the same heartbeats`;
   return [result({ name: 'idle-cpu', unit: '% of a core', value: total, floor, note }, { of: 'value', most: 3 })];
 }

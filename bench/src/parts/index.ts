@@ -18,7 +18,7 @@ import { rss } from './rss.js';
 import { scale } from './scale.js';
 import { smallChange } from './small-change.js';
 
-/** In the order in which they are run: first those that need no server. */
+/** In the order in which they run: first those that need no server. */
 export const PARTS: readonly Part[] = [
   render,
   planActionsPart,

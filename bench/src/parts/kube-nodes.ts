@@ -14,7 +14,7 @@ const RUNS = 3;
 const SETTLE_MS = 10_000;
 const WAIT_MS = 600_000;
 
-/** What it takes to know Nodes from an API server. */
+/** The cost of following the Nodes of an API server. */
 export const kubeNodes: Part = {
   name: 'kube-nodes',
   what: 'the inventory started on a real API server with 10,000 Node objects: until it is ready, and its memory',
@@ -31,7 +31,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
       async (node) => void (await world.scene.node(node, labelsOf(node))),
     ),
   );
-  context.say(`${count} Nodes made in ${(made / 1000).toFixed(1)} s`);
+  context.say(`${count} Nodes created in ${(made / 1000).toFixed(1)} s`);
   const server = await startServer(context);
   const env = {
     SLUICE_INVENTORY: 'kubernetes',
@@ -66,21 +66,21 @@ async function run(context: PartContext): Promise<readonly Result[]> {
       name: 'kube-nodes',
       unit: 's',
       value: median(times) / 1000,
-      note: `${count} Nodes, known before; from the start of the process until what was changed of a Node meanwhile stands in the ledger, median of ${RUNS}. All nodes new, from their announcements until all are joined and known as Kubernetes': ${(first / 1000).toFixed(1)} s`,
+      note: `${count} known Nodes; from the start of the process until a change of a Node made meanwhile is in the ledger, median of ${RUNS}. With all nodes new, from their announcements until all have joined and are available: ${(first / 1000).toFixed(1)} s`,
     }),
     result(
       {
         name: 'kube-nodes/rss',
         unit: 'MB',
         value: rss,
-        note: `the inventory, ${SETTLE_MS / 1000} s after it began to lead; at most ${peak.toFixed(0)} before`,
+        note: `the inventory, ${SETTLE_MS / 1000} s after it became the leader; peak before that: ${peak.toFixed(0)}`,
       },
       { of: 'value', most: 250 },
     ),
   ];
 }
 
-/** As many as a cloud's Nodes have, more or less. */
+/** About as many labels as the Nodes of a cloud provider have. */
 const labelsOf = (node: string): Readonly<Record<string, string>> =>
   Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`example.com/label-${i}`, `${node}-${i}`]));
 
@@ -95,7 +95,7 @@ async function startOnce(
   return timed(async () => {
     const plane = await begin(context);
     await until(
-      'the label to be known',
+      'the new label in the ledger',
       async () => {
         plane.checkAlive();
         const message = await plane.bus.stored(LEDGER, { last_by_subj: `node.changed.${node}` });

@@ -16,16 +16,16 @@ import { LEDGER } from '#libs/contracts';
 const ANSIBLE = '2.17.7';
 const NODES = 100;
 const AT_ONCE = 10;
-/** In each of two halves, after some that let V8 compile what a daemon has compiled long ago. */
+/** Runs in each of two halves, after some for warm-up, because the code of a daemon has been compiled long ago. */
 const RUNS = 7;
 const WARM_UP = 3;
 const SHARDS = shardsFor(NODES, availableParallelism());
 const exec = promisify(execFile);
 
-/** The same file and the same check to a hundred local nodes, by Sluice and by Ansible. */
+/** The same file and the same check on a hundred local nodes, with Sluice and with Ansible. */
 export const peer: Part = {
   name: 'peer',
-  what: `a file and a check of it on ${NODES} local nodes, ${AT_ONCE} at a time, compared with ansible-core ${ANSIBLE}`,
+  what: `write and check a file on ${NODES} local nodes, ${AT_ONCE} at a time, compared with ansible-core ${ANSIBLE}`,
   run,
 };
 
@@ -36,14 +36,14 @@ interface Cost {
 
 async function run(context: PartContext): Promise<readonly Result[]> {
   const playbook = await findAnsible(context);
-  // Before and after, for a shared machine is not the same a minute later.
+  // Before and after, because the speed of a shared machine changes from minute to minute.
   const before = await phase(context, bySluice);
   const theirs = await byAnsible(context, playbook);
   const ours = medianOf([...before, ...(await phase(context, bySluice))]);
   context.say(`Sluice ${JSON.stringify(ours)}, Ansible ${JSON.stringify(theirs)}`);
   const each = ({ seconds, cpuSeconds }: Cost): string =>
     `${((seconds / NODES) * 1000).toFixed(1)} ms and ${((cpuSeconds / NODES) * 1000).toFixed(1)} ms of CPU per node`;
-  const note = `Sluice ${each(ours)} (server, services, appliers with files and journals; median of ${2 * RUNS}, half of them before Ansible and half behind it, each half after ${WARM_UP} to warm up); ansible-core ${ANSIBLE}, serial ${AT_ONCE}, forks ${AT_ONCE}, connection local, the better of two runs: ${each(theirs)}`;
+  const note = `Sluice ${each(ours)} (server, services, appliers with files and journals; median of ${2 * RUNS}, half of them before Ansible and half after it, each half after ${WARM_UP} runs to warm up); ansible-core ${ANSIBLE}, serial ${AT_ONCE}, forks ${AT_ONCE}, connection local, the better of two runs: ${each(theirs)}`;
   return [
     result(
       { name: 'peer/time', unit: '× as fast', value: theirs.seconds / ours.seconds, note },
@@ -56,7 +56,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   ];
 }
 
-/** Installs it into the user's cache once. Throws SkipError where that cannot be done. */
+/** Installs it into the user's cache once. Throws SkipError if that is impossible. */
 async function findAnsible(context: PartContext): Promise<string> {
   const cache = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'sluice', `ansible-core-${ANSIBLE}`);
   const playbook = join(cache, 'bin', 'ansible-playbook');
@@ -78,11 +78,13 @@ async function findAnsible(context: PartContext): Promise<string> {
 }
 
 const nodeNames = Array.from({ length: NODES }, (_, i) => `local-${String(i).padStart(3, '0')}`);
-/** Holds before and after: a probe that fails before is not asked after, and its retries would be waited for. */
+/**
+ * Passes before and after. A probe that fails before the change is ignored afterwards, and its retries would take time.
+ */
 const CHECK = '(^|\\n)version [0-9]+';
 const contentOf = (version: number): string => `# managed\nversion ${version}\n`;
 
-/** Real appliers with files and journals, in as many processes as `sluice up` has for so many. */
+/** Real appliers with files and journals, in as many processes as `sluice up` uses for this many nodes. */
 async function bySluice(context: PartContext): Promise<readonly Cost[]> {
   const plane = await ControlPlane.start(context);
   const folder = temporaryFolder(context, 'peer');
@@ -97,7 +99,7 @@ async function bySluice(context: PartContext): Promise<readonly Cost[]> {
   );
   context.atEnd(async () => void (await Promise.all(appliers.map((one) => end(one)))));
   await until(
-    'the appliers to be known',
+    'all appliers reviewed',
     async () => (await plane.bus.stored(LEDGER, { last_by_subj: `node.reviewed.${nodeNames.at(-1)}` })) ?? undefined,
     60_000,
   );
@@ -126,7 +128,7 @@ const medianOf = (costs: readonly Cost[]): Cost => ({
   cpuSeconds: median(costs.map(({ cpuSeconds }) => cpuSeconds)),
 });
 
-/** The better of two runs: the first makes the files, the second replaces them. */
+/** The better of two runs: the first creates the files, the second replaces them. */
 async function byAnsible(context: PartContext, playbook: string): Promise<Cost> {
   const folder = temporaryFolder(context, 'ansible');
   for (const name of nodeNames) mkdirSync(join(folder, name));

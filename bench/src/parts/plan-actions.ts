@@ -6,27 +6,25 @@ import { result, type Part, type PartContext, type Result } from '../harness/par
 
 const FILES = 200;
 /**
- * Read, then compared, a few at a time: as a service does that reads the configs of one lease after the other. No entry
- * was seen before.
+ * Reads and then compares a few at a time, like a service that reads the configs of one lease after another. No entry
+ * occurs twice.
  */
 const AT_ONCE = 5;
 const RUNS = 3;
 const RULES = 30;
 const GOAL_PER_SECOND = 10_000;
 
-/** What a comparison is about: how many of the files differ. */
+/** The cases of a comparison: how many of the files differ. */
 const CASES = [
   { name: 'plan-actions', changed: 5 },
   { name: 'plan-actions/same', changed: 0 },
   { name: 'plan-actions/all', changed: FILES },
 ] as const;
 
-/**
- * Comparisons of two configs against looking each file up by its path and comparing content and mode, and nothing else.
- */
+/** Comparisons of two configs. The floor only looks up each file by its path and compares content and mode. */
 export const planActionsPart: Part = {
   name: 'plan-actions',
-  what: `plan the actions between two configs of ${FILES} files ÷ one map of the paths, one look-up and comparison for each`,
+  what: `plan the actions between two configs of ${FILES} files ÷ building one map of the paths, with a lookup and a comparison for each`,
   run,
 };
 
@@ -36,7 +34,7 @@ async function run({ size, say }: PartContext): Promise<readonly Result[]> {
     const runs = Array.from({ length: RUNS }, () => measure(size, changed, policy));
     const value = median(runs.map(({ ours }) => ours));
     say(`${name}: ${value.toFixed(0)} per second`);
-    const note = `${size} pairs, ${changed} of ${FILES} files differ, ${RULES} rules; median of ${RUNS}, one core, nothing of a pair seen before`;
+    const note = `${size} pairs, ${changed} of ${FILES} files differ, ${RULES} rules; median of ${RUNS}, one core, each pair seen for the first time`;
     const figure = { name, unit: 'per s', value, floor: median(runs.map(({ floor }) => floor)), note };
     return changed === FILES ? result(figure) : result(figure, { of: 'value', least: GOAL_PER_SECOND });
   });

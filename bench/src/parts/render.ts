@@ -8,13 +8,13 @@ import { contentOf } from '../harness/manifests.js';
 import { result, type Part, type PartContext, type Result } from '../harness/part.js';
 
 const FRAGMENTS = 200;
-/** Every tenth has templates, which makes it another one on each node. */
+/** Every tenth file has templates, so that it differs on each node. */
 const TEMPLATED_EVERY = 10;
 const AT_ONCE = 250;
 const RUNS = 3;
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** Rendering and hashing a fleet against canonicalizing and hashing what came out, and nothing else. */
+/** Rendering and hashing a fleet. The floor only canonicalizes and hashes the result. */
 export const render: Part = {
   name: 'render',
   what: `render and hash each node's ${FRAGMENTS} fragments ÷ canonicalize + sha256 of the results alone`,
@@ -30,13 +30,13 @@ async function run({ size, say }: PartContext): Promise<readonly Result[]> {
     ours.push(times.ours);
     floors.push(times.floor);
   }
-  const note = `${size} nodes × ${FRAGMENTS} fragments, every ${TEMPLATED_EVERY}th with templates; median of ${RUNS}; what nodes share is canonicalized once`;
+  const note = `${size} nodes × ${FRAGMENTS} fragments, every ${TEMPLATED_EVERY}th with templates; median of ${RUNS}; parts that nodes share are canonicalized once`;
   return [
     result({ name: 'render', unit: 'ms', value: median(ours), floor: median(floors), note }, { of: 'ratio', most: 2 }),
   ];
 }
 
-/** In turns of a few hundred nodes, so that both see the same machine and not all texts are kept. */
+/** In turns of a few hundred nodes, so that both run under the same conditions and not all texts stay in memory. */
 function measure(fragments: readonly Fragment[], size: number): { readonly ours: number; readonly floor: number } {
   const total = { ours: 0, floor: 0 };
   let startMs = performance.now();

@@ -5,10 +5,10 @@ import { contentOf, file, pool } from '../harness/manifests.js';
 import { result, type Part, type PartContext, type Result } from '../harness/part.js';
 
 const RUNS = 3;
-/** One at a time waits for every append in turn; many at once share them. */
+/** With one node at a time, every append is waited for in turn. With many at once, nodes share appends. */
 const BUDGETS = [1, 100] as const;
 
-/** What three copies of everything cost, for docs/design/scaling.md; without goals, and only when it is asked for. */
+/** The cost of three copies of everything, for docs/design/scaling.md. Has no goals, and only runs on request. */
 export const replicas: Part = {
   name: 'replicas',
   what: 'a rollout on three servers with three copies ÷ one server with one copy, all on this machine',
@@ -30,10 +30,10 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   for (const budget of BUDGETS) {
     for (const plane of [single, cluster]) await plane.rollOut([pool(budget)]);
     const [ones, threes]: [Rollout[], Rollout[]] = [[], []];
-    // In turn, for a shared machine is not the same a minute later; the first of each warms it up.
+    // In turn, because the speed of a shared machine changes from minute to minute. The first run of each is a warm-up.
     for (let i = 0; i <= RUNS; i += 1) {
       const [one, three] = [await rollOut(single, size, budget + i), await rollOut(cluster, size, budget + i)];
-      say(`budget ${budget}: one copy ${words(one)}, three ${words(three)}`);
+      say(`budget ${budget}: one copy ${describe(one)}, three ${describe(three)}`);
       if (i === 0) continue;
       ones.push(one);
       threes.push(three);
@@ -73,4 +73,4 @@ async function rollOut(plane: ControlPlane, size: number, version: number): Prom
   return { took: (at.complete - at.started) / size, cpu: (plane.cpuMs() - before) / size };
 }
 
-const words = ({ took, cpu }: Rollout): string => `${took.toFixed(2)} ms and ${cpu.toFixed(2)} ms of CPU per node`;
+const describe = ({ took, cpu }: Rollout): string => `${took.toFixed(2)} ms and ${cpu.toFixed(2)} ms of CPU per node`;

@@ -8,13 +8,13 @@ import { phase } from '../harness/phase.js';
 import { result, type Part, type PartContext, type Result } from '../harness/part.js';
 
 const BUDGET = 100;
-/** Of each, after one that warms it up. */
+/** Runs of each, after one for warm-up. */
 const RUNS = 5;
 
-/** Nodes per second of a rollout of the whole fleet, the whole control plane as processes. */
+/** Nodes per second in a rollout of the whole fleet, with the whole control plane as processes. */
 export const rollout10k: Part = {
   name: 'rollout-10k',
-  what: 'instant appliers, budget 100, whole control plane: nodes per second ÷ the very messages by the bare client',
+  what: 'nodes per second with instant appliers and budget 100 ÷ the bare client with the same messages',
   run,
 };
 
@@ -23,14 +23,14 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   const { rolling, whole, floors, note } = await phase(context, inTurn);
   const least = await leastPerSecond(context, size);
   const about = { unit: 'nodes/s', floor: median(floors) };
-  const each = `each in turn with one of the floor, while the other stands idle: ${rolling.map((rate, i) => (rate / (floors[i] as number)).toFixed(2)).join(', ')} × floor`;
+  const each = `in turn with runs of the floor, while the other is idle: ${rolling.map((rate, i) => (rate / (floors[i] as number)).toFixed(2)).join(', ')} × floor`;
   return [
     result(
       {
         name: 'rollout-10k',
         ...about,
         value: median(rolling),
-        note: `${size} nodes, budget ${BUDGET}, median of ${RUNS}, ${each}; rollout.started to rollout.complete. Last run: ${note}`,
+        note: `${size} nodes, budget ${BUDGET}, median of ${RUNS}, ${each}; from rollout.started to rollout.complete. Last run: ${note}`,
       },
       { of: 'ratio', least: 0.6 },
     ),
@@ -44,7 +44,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
       name: 'rollout-10k/least',
       unit: 'nodes/s',
       value: least,
-      note: 'one put, one publish, one ack per node: the least that any such system could do',
+      note: 'one put, one publish, one ack per node: the minimum for any such system',
     }),
   ];
 }
@@ -56,7 +56,7 @@ interface Rates {
   note: string;
 }
 
-/** A shared machine is by half faster in one minute than in the next: so both are measured in turn. */
+/** A shared machine may be half as fast again a minute later, so both are measured in turn. */
 async function inTurn(context: PartContext): Promise<Rates> {
   const { size } = context;
   const rates: Rates = { rolling: [], whole: [], floors: [], note: '' };

@@ -7,7 +7,7 @@ import { result, type Part, type PartContext, type Result } from '../harness/par
 import { phase } from '../harness/phase.js';
 import { end, memoryMb, sleep, start, until } from '../harness/processes.js';
 
-/** V8 gives the pages that loading the code filled back to the machine some 10 to 20 s later. */
+/** V8 returns the pages that were needed for loading the code after about 10 to 20 s. */
 const SETTLE_MS = 25_000;
 const CONNECTED = `require('@nats-io/transport-node').connect({servers: process.argv[1]})`;
 
@@ -18,14 +18,14 @@ export const rss: Part = {
   run,
 };
 
-interface Idle {
+interface IdleMemory {
   readonly services: readonly { readonly name: string; readonly mb: number }[];
   readonly applierMb: number;
   readonly floor: number;
 }
 
 async function run(context: PartContext): Promise<readonly Result[]> {
-  // Each by itself, as in a cluster; then as `sluice up` has them.
+  // Each service on its own, as in a cluster. Then together, as `sluice up` runs them.
   const idle = await phase(context, async (inner) =>
     idleMemory(inner, await ControlPlane.start(inner, { processes: SERVICES.map((name) => [name]) })),
   );
@@ -40,7 +40,8 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   const full = plane.services.map(({ name, pid }) => ({ name, ...memoryMb(pid) }));
   const scheduler = full.find(({ name }) => name === 'scheduler') as { readonly rss: number; readonly peak: number };
   const worst = Math.max(...idle.services.map(({ mb }) => mb));
-  const listOf = ({ services }: Idle): string => services.map(({ name, mb }) => `${name} ${mb.toFixed(0)}`).join(', ');
+  const listOf = ({ services }: IdleMemory): string =>
+    services.map(({ name, mb }) => `${name} ${mb.toFixed(0)}`).join(', ');
   const listed = full
     .map(({ name, rss: now, peak }) => `${name} ${now.toFixed(0)} (peak ${peak.toFixed(0)})`)
     .join(', ');
@@ -51,7 +52,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
         unit: 'MB',
         value: applierMb,
         floor,
-        note: 'sluice applier, announced, 25 s later; floor: Node with one connection',
+        note: 'sluice applier, 25 s after it announced itself; floor: Node.js with one connection',
       },
       { of: 'value', most: 70 },
     ),
@@ -61,7 +62,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
         unit: 'MB',
         value: worst,
         floor,
-        note: `the largest of: ${listOf(idle)}; no nodes. As sluice up has them: ${listOf(shared)}`,
+        note: `the largest of: ${listOf(idle)}; without nodes. In the processes of sluice up: ${listOf(shared)}`,
       },
       { of: 'value', most: 100 },
     ),
@@ -71,14 +72,14 @@ async function run(context: PartContext): Promise<readonly Result[]> {
         unit: 'MB',
         value: scheduler.rss,
         floor,
-        note: `${context.size} nodes, 25 s after a rollout over all of them. Then: ${listed}, nats-server ${memoryMb(plane.server.pid).rss.toFixed(0)}`,
+        note: `${context.size} nodes, 25 s after a rollout to all of them. All: ${listed}, nats-server ${memoryMb(plane.server.pid).rss.toFixed(0)}`,
       },
       { of: 'value', most: 250 },
     ),
   ];
 }
 
-async function idleMemory(context: PartContext, plane: ControlPlane): Promise<Idle> {
+async function idleMemory(context: PartContext, plane: ControlPlane): Promise<IdleMemory> {
   const [applier, bare] = await appliers(context, plane);
   await sleep(SETTLE_MS);
   return {
@@ -106,7 +107,7 @@ async function appliers(context: PartContext, plane: ControlPlane): Promise<read
   const bare = start(process.execPath, ['-e', CONNECTED, plane.server.url], { cwd: ROOT, stdio: 'ignore' });
   context.atEnd(() => Promise.all([end(applier), end(bare, 1_000)]).then(() => undefined));
   await until(
-    'the applier to be known',
+    'the applier reviewed',
     async () => (await plane.bus.stored(LEDGER, { last_by_subj: 'node.reviewed.real' })) ?? undefined,
     30_000,
   );

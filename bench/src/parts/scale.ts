@@ -7,7 +7,7 @@ import { end, memoryMb, sleep } from '../harness/processes.js';
 
 const WINDOW_MS = 30_000;
 
-/** The figures of docs/design/scaling.md, for any --size; without goals, and only when it is asked for. */
+/** The figures of docs/design/scaling.md, for any --size. Has no goals, and only runs on request. */
 export const scale: Part = {
   name: 'scale',
   what: 'what a fleet of --size nodes costs: joins, memory, idle CPU, rollouts, a restart of everything',
@@ -21,7 +21,7 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   let joinMs = await timed(() =>
     joinFleet(context, plane, { nodes: size, connections: Math.max(10, Math.ceil(size / 2_000)) }),
   );
-  joinMs -= 2_800; // the looks until it is called quiet
+  joinMs -= 2_800; // includes the checks until it counts as quiet
   const idle = await idlePercent(plane);
   say(`idle: ${idle.note}`);
   const rolled: Result[] = [];
@@ -66,13 +66,13 @@ async function run(context: PartContext): Promise<readonly Result[]> {
       name: 'scale/stored',
       unit: 'KB per node',
       value: stored.storage / size / 1000,
-      note: 'all streams and buckets after two changes of half a kilobyte over all nodes',
+      note: 'all streams and buckets after two changes of half a kilobyte to all nodes',
     }),
     result({
       name: 'scale/restart',
       unit: 's',
       value: restartMs / 1000,
-      note: 'all services ended cleanly and started again, until all lead; their nodes connected',
+      note: 'all services stopped cleanly and started again, until all lead; with all nodes connected',
     }),
   ];
 }

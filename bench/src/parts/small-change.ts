@@ -12,6 +12,7 @@ const NONE = {
   attempt: 1,
   replaces: [],
   maxFailures: 0,
+  maxUnavailable: 0,
   by: '',
   nodes: [],
   applied: 0,
@@ -21,16 +22,16 @@ const NONE = {
   pending: 0,
 };
 
-/** What a change costs should follow from what it touches. */
+/** The cost of a change should depend only on what it touches. */
 export const smallChange: Part = {
   name: 'small-change',
-  what: 'a change that touches a thousandth of the nodes ÷ one that touches all: merger and validator, cores and gathering in memory',
+  what: 'a change of a thousandth of the nodes ÷ a change of all nodes: merger and validator, in memory',
   run,
 };
 
 async function run(context: PartContext): Promise<readonly Result[]> {
   return [
-    measure(context, 'small-change', '{{ node.name }}\n', 'every node has a config of its own'),
+    measure(context, 'small-change', '{{ node.name }}\n', 'every node has its own config'),
     measure(
       context,
       'small-change/shared',
@@ -54,7 +55,7 @@ function measure({ size, say }: PartContext, name: string, head: string, how: st
   }
   const [ours, all] = [small, large].map((times) => median(times.map(({ ms }) => ms))) as [number, number];
   const [few, every] = [small[0]?.nodes ?? 0, large[0]?.nodes ?? 0];
-  const note = `${how}: ${few} of ${every} nodes ${ours.toFixed(2)} ms, all ${all.toFixed(0)} ms; ${FRAGMENTS} fragments are committed, medians of ${RUNS}; floor: the ratio of the nodes. Published to committed, the rollout itself left out`;
+  const note = `${how}: ${few} of ${every} nodes ${ours.toFixed(2)} ms, all ${all.toFixed(0)} ms; ${FRAGMENTS} fragments are committed, medians of ${RUNS}; floor: the ratio of the nodes. From published to committed, without the rollout`;
   return result({ name, unit: '× all', value: ours / all, floor: few / every, note }, { of: 'value', most: 0.02 });
 }
 
@@ -83,7 +84,9 @@ interface Measurement {
   readonly nodes: number;
 }
 
-/** Milliseconds of both services from publishing until committed; what the scheduler says is put in between. */
+/**
+ * The time of both services from publishing until committed, in ms. The facts of the scheduler are inserted in between.
+ */
 function change(services: MemoryServices, apply: readonly object[]): Measurement {
   const name = services.publish({ apply });
   const startMs = performance.now();

@@ -8,14 +8,14 @@ export interface ChangeStatus {
   /** One word, stable. */
   readonly word: string;
   readonly tone: Tone;
-  /** The one thing that explains it; can be empty. */
+  /** The one thing that explains it; may be empty. */
   readonly detail: string;
   /** The exit code of `--wait`: set once the change has ended, or waits for a person. */
   readonly exit?: ExitCode;
   readonly isEnded: boolean;
 }
 
-/** Puts the views of the merger and of the scheduler together. */
+/** Combines the views of the merger and of the scheduler. */
 export function changeStatus(change: ChangeView | undefined, rollout: RolloutView | undefined): ChangeStatus {
   switch (change?.phase) {
     case undefined:
@@ -23,14 +23,14 @@ export function changeStatus(change: ChangeView | undefined, rollout: RolloutVie
     case 'rendered':
     case 'validated':
     case 'rolling':
-      // The views have different writers: where there is a rollout, the view of the change is older.
+      // The views have different writers: if there is a rollout, the merger's view is older.
       return rollout === undefined ? preparing(change?.phase) : rolling(rollout);
     case 'rejected':
       return ended('rejected', 'bad', summary(change), EXIT.rejected);
     case 'ended':
       return ended(
         change.outcome === '' ? 'ended' : change.outcome,
-        'bad',
+        change.outcome === 'duplicate' ? 'calm' : 'bad',
         change.reason || supersededBy(rollout) || (rollout?.reason ?? ''),
         EXIT.failed,
       );
@@ -42,8 +42,14 @@ export function changeStatus(change: ChangeView | undefined, rollout: RolloutVie
         EXIT.done,
       );
     case 'waiting':
-      return open('waiting', 'held', change.waitsFor.length === 0 ? '' : `waits for ${change.waitsFor.join(', ')}`);
+      return open('waiting', 'held', waitingText(change));
   }
+}
+
+/** What a change waits for: other changes, or fragments that do not exist yet. */
+function waitingText({ waitsFor, needs, needsUntilMs }: ChangeView): string {
+  if (needs.length > 0) return `needs ${needs.join(', ')} until ${new Date(needsUntilMs).toISOString()}`;
+  return waitsFor.length === 0 ? '' : `waits for ${waitsFor.join(', ')}`;
 }
 
 function preparing(phase: 'accepted' | 'rendered' | 'validated' | 'rolling' | undefined): ChangeStatus {

@@ -13,7 +13,7 @@ export interface FollowOptions {
   readonly signal: AbortSignal;
   /** Called with every change of either view. */
   readonly onUpdate: (now: ChangeProgress) => void;
-  /** A paused rollout ends the following; false: it goes on until the change has ended. */
+  /** Stop when the rollout is paused; false: continue until the change has ended. */
   readonly endsWhenPaused: boolean;
 }
 export interface FollowResult extends ChangeProgress {
@@ -21,15 +21,15 @@ export interface FollowResult extends ChangeProgress {
   readonly because: 'ended' | 'paused' | 'timeout' | 'interrupted';
 }
 
-/** The views have different writers: how long the later one may take to say the same. */
+/** The views have different writers: how long to wait until the later one agrees. */
 const LAG_MS = 2_000;
 const ROLLOUT_ENDS = ['succeeded', 'reverted', 'superseded'];
 
-/** Watches a change until it has ended, is paused, or time is up. */
+/** Watches a change until it has ended, is paused, or time is up. Of a duplicate, the change that it repeats. */
 export async function followChange(fleet: FleetClient, id: string, options: FollowOptions): Promise<FollowResult> {
   const stop = new AbortController();
   let because: FollowResult['because'] = 'ended';
-  let seen: ChangeProgress = { change: undefined, rollout: undefined, status: changeStatus(undefined, undefined) };
+  let progress: ChangeProgress = { change: undefined, rollout: undefined, status: changeStatus(undefined, undefined) };
   let lag: NodeJS.Timeout | undefined;
   const finish = (why: FollowResult['because']): void => {
     if (stop.signal.aborted) return;
@@ -37,18 +37,20 @@ export async function followChange(fleet: FleetClient, id: string, options: Foll
     stop.abort();
   };
   const update = (part: Partial<ChangeProgress>): void => {
-    const next = { ...seen, ...part };
-    seen = { ...next, status: changeStatus(next.change, next.rollout) };
-    const rolloutEnded = seen.rollout === undefined || ROLLOUT_ENDS.includes(seen.rollout.phase);
-    // A committed change next to a rollout that still rolls is a state that never was: the other view is about to say
-    // the same.
-    const isComplete = seen.rollout !== undefined || !seen.status.isEnded;
-    if (isComplete && (!seen.status.isEnded || rolloutEnded || lag !== undefined)) options.onUpdate(seen);
-    if (seen.status.isEnded && rolloutEnded) finish('ended');
-    else if (seen.status.word === 'paused' && options.endsWhenPaused) finish('paused');
-    else if (seen.status.exit !== undefined && seen.status.word !== 'paused')
+    const next = { ...progress, ...part };
+    progress = { ...next, status: changeStatus(next.change, next.rollout) };
+    // A committed change without a rollout, or with one in progress, never existed: the other view is late.
+    const rolloutEnded =
+      progress.rollout === undefined
+        ? progress.status.word !== 'committed'
+        : ROLLOUT_ENDS.includes(progress.rollout.phase);
+    const isComplete = progress.rollout !== undefined || !progress.status.isEnded;
+    if (isComplete && (!progress.status.isEnded || rolloutEnded || lag !== undefined)) options.onUpdate(progress);
+    if (progress.status.isEnded && rolloutEnded) finish('ended');
+    else if (progress.status.word === 'paused' && options.endsWhenPaused) finish('paused');
+    else if (progress.status.exit !== undefined && progress.status.word !== 'paused')
       lag ??= setTimeout(() => {
-        options.onUpdate(seen);
+        options.onUpdate(progress);
         finish('ended');
       }, LAG_MS);
   };
@@ -57,7 +59,7 @@ export async function followChange(fleet: FleetClient, id: string, options: Foll
   if (options.signal.aborted) onInterrupt();
   const timer = options.timeoutMs === undefined ? undefined : setTimeout(() => finish('timeout'), options.timeoutMs);
   try {
-    // Once there is a rollout, the first word about a change must not rest on that alone.
+    // Once there is a rollout, the first status of a change must not rely on that alone.
     const [change, rollout] = await Promise.all([fleet.get('changes', id), fleet.get('rollouts', id)]);
     if (change !== undefined && rollout !== undefined && !stop.signal.aborted) update({ change, rollout });
     await Promise.all([
@@ -70,14 +72,16 @@ export async function followChange(fleet: FleetClient, id: string, options: Foll
     clearTimeout(lag);
     options.signal.removeEventListener('abort', onInterrupt);
   }
-  // The end of the change may have come before the first word about its rollout.
-  if (because === 'ended' && seen.rollout === undefined) {
+  // The end of the change may have arrived before the first view of its rollout.
+  if (because === 'ended' && progress.rollout === undefined) {
     const rollout = await fleet.get('rollouts', id);
-    if (rollout !== undefined) seen = { ...seen, rollout, status: changeStatus(seen.change, rollout) };
-    options.onUpdate(seen);
+    if (rollout !== undefined) progress = { ...progress, rollout, status: changeStatus(progress.change, rollout) };
+    options.onUpdate(progress);
   }
-  const exit = because === 'ended' ? (seen.status.exit ?? EXIT.unexpected) : EXIT.unfinished;
-  return { ...seen, because, exit };
+  const first = progress.change?.duplicateOf;
+  if (because === 'ended' && first !== undefined) return followChange(fleet, first, options);
+  const exit = because === 'ended' ? (progress.status.exit ?? EXIT.unexpected) : EXIT.unfinished;
+  return { ...progress, because, exit };
 }
 
 async function each<B extends ViewBucket>(

@@ -10,20 +10,20 @@ import { roughDuration } from '#libs/manifests/lean';
 /** Follows a change to its end, for `--wait`; the exit code says how it ended. */
 export async function waitForChange(session: Session, id: string, timeoutMs: number): Promise<FollowResult> {
   const { io, isJson } = session;
-  const end = await showProgress(session, id, 'err', { timeoutMs, endsWhenPaused: true }, (seen) =>
-    isJson ? '' : progressLine(id, seen, session, true),
+  const end = await showProgress(session, id, 'err', { timeoutMs, endsWhenPaused: true }, (progress) =>
+    isJson ? '' : progressLine(id, progress, session, true),
   );
   if (!isJson) for (const line of closingWords(id, end, timeoutMs, session)) io.say(line);
   return end;
 }
 
-/** Follows a change, redrawing its tree on a terminal and printing a line for every difference elsewhere. */
+/** Follows a change. Redraws its tree on a terminal, and otherwise prints a line for every difference. */
 export async function showProgress(
   session: Session,
   id: string,
   stream: 'out' | 'err',
   options: Pick<FollowOptions, 'timeoutMs' | 'endsWhenPaused'>,
-  lineOf: (seen: ChangeProgress) => string,
+  lineOf: (progress: ChangeProgress) => string,
 ): Promise<FollowResult> {
   const { io } = session;
   const fleet = await session.fleet();
@@ -44,10 +44,10 @@ export async function showProgress(
     return await followChange(fleet, id, {
       ...options,
       signal: io.interrupted,
-      onUpdate: (seen) => {
-        latest = seen;
+      onUpdate: (progress) => {
+        latest = progress;
         if (screen !== undefined) return draw();
-        const line = lineOf(seen);
+        const line = lineOf(progress);
         if (line !== lastLine) (stream === 'out' ? io.out : io.say)(line);
         lastLine = line;
       },
@@ -59,7 +59,7 @@ export async function showProgress(
   }
 }
 
-/** One line for logs: the status of the change, its counts, and the detail unless lines after it have it. */
+/** One line for logs: the status of the change, its counts, and the detail unless later lines have it. */
 export function progressLine(
   id: string,
   { status, change, rollout }: ChangeProgress,
@@ -94,7 +94,7 @@ function closingWords(id: string, end: FollowResult, timeoutMs: number, { io }: 
   }
 }
 
-/** The end of a change as JSON. */
+/** The final status of a change as JSON. */
 export function endJson(id: string, end: FollowResult): object {
   return {
     change: id,

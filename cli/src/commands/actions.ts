@@ -7,7 +7,10 @@ import { actionText } from '../output/plan.js';
 import { table } from '../output/table.js';
 import type { Session } from '../connection/session.js';
 
-/** `sluice actions --from FILE --to FILE`: what going from one set of fragments to the other needs, with no server. */
+/**
+ * `sluice actions --from FILE --to FILE`: the actions that a change between two sets of fragments needs, without a
+ * server.
+ */
 export async function actions(
   session: Session,
   flags: { readonly from: string; readonly to: string },
@@ -32,7 +35,7 @@ export async function actions(
   return EXIT.done;
 }
 
-/** There is no node here to select: every fragment counts. */
+/** Without a node, every fragment counts. */
 const forEveryNode = (fragment: Fragment): Fragment => ({ ...fragment, spec: { ...fragment.spec, nodeSelector: {} } });
 
 function configOf(fragments: readonly Fragment[]): Config {

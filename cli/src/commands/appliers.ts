@@ -30,7 +30,7 @@ export async function applier({ io }: Session, _flags: object, command: Command)
 /** The appliers of local nodes, or of a shard of them, in one process and on one connection; `sluice up` starts it. */
 export async function appliers(session: Session, flags: AppliersFlags): Promise<ExitCode> {
   const { io } = session;
-  // Loads the validators of manifests, which a single applier does without.
+  // Loads the validators of manifests, which a single applier does not need.
   const { nodesOfShard, readInventory } = await import('../up/inventory.js');
   const nodes = nodesOfShard(readInventory(flags.inventory), flags.shard);
   const log = createLogger('appliers');
@@ -43,9 +43,9 @@ export async function appliers(session: Session, flags: AppliersFlags): Promise<
       labels,
       root,
       stateDir: state,
-      // Run in the node's own root, by which one program can tell whose units are meant.
+      // The command runs with the node's own root as its folder, so that a program can find the node's units.
       host: { systemctl: flags.systemctl },
-      // `up` made these nodes itself: before their first start nothing on them can serve.
+      // `up` made these nodes itself, so nothing on them is in use before their first start.
       fresh: !existsSync(state),
       bus: () => connectNodeBus({ node: name, connection }),
       log,

@@ -1,55 +1,62 @@
 import { randomUUID } from 'node:crypto';
-import type { FragmentRef } from '#libs/contracts';
+import { driftWarnings, readSchedulerViews, requestPlan, type ChangeContent } from '../change/change-plan.js';
+import { lookFirst } from '../change/look-first.js';
 import { endJson, waitForChange } from '../change/wait-for-change.js';
+import { strategyOf, type StrategyFlags } from '../change/strategy.js';
 import { durationOf } from '../input/times.js';
 import { warningOfMissing } from '../connection/missing-services.js';
-import { EXIT, UsageError, type ExitCode } from '../output/exit.js';
+import { EXIT, RejectedError, type ExitCode } from '../output/exit.js';
 import { checkSize, readManifestInput } from '../input/manifest-input.js';
 import { reasonLines } from '../output/reasons.js';
-import { askedBy, type Session } from '../connection/session.js';
+import { isNotUploadedBy } from './plan.js';
+import { uploadFile } from './upload.js';
+import { askedBy, SOURCE, type Session } from '../connection/session.js';
 
-export interface PublishFlags {
+export interface PublishFlags extends StrategyFlags {
   readonly filename?: readonly string[];
   readonly message?: string;
-  /** How many nodes may fail before the change is rolled back. */
-  readonly maxFailures?: string;
-  /** A warning rejects the change. */
-  readonly strict?: boolean;
+  /** The change may touch fragments that belong to other sources. */
+  readonly takeOver?: boolean;
   /** A duration; undefined when nobody waits. */
   readonly wait?: string;
 }
 
-const SOURCE = 'cli';
-
 /** `sluice apply -f PATH`: publishes manifests as one change, and waits for its end if asked to. */
 export async function apply(session: Session, flags: PublishFlags): Promise<ExitCode> {
-  const { documents } = await readManifestInput(flags.filename ?? [], session.io);
-  return publish(session, { apply: documents, delete: [] }, flags);
+  const { documents, fragments, files } = await readManifestInput(flags.filename ?? [], session.io);
+  const { found, unknown } = await lookFirst(session, fragments);
+  const content = { apply: documents, delete: [] };
+  if (flags.strict === true && found.length > 0) {
+    const { rejected } = await requestPlan(session, content, flags);
+    throw new RejectedError([...rejected.filter(isNotUploadedBy(files)), ...found]);
+  }
+  if (found.length + unknown.length > 0)
+    session.io.say(reasonLines([...found, ...unknown], session.io.colours, '!').join('\n'));
+  for (const file of files) await uploadFile(session, file);
+  return publish(session, content, flags);
 }
 
 /** Publishes one change, prints its id, and waits for its end if asked to. */
-export async function publish(
-  session: Session,
-  content: { readonly apply: readonly unknown[]; readonly delete: readonly FragmentRef[] },
-  flags: PublishFlags,
-): Promise<ExitCode> {
+export async function publish(session: Session, content: ChangeContent, flags: PublishFlags): Promise<ExitCode> {
   const { io } = session;
   const timeoutMs = durationOf(flags.wait, '--wait');
-  const body = JSON.stringify({ ...content, message: flags.message ?? '', author: askedBy(io), ...strategyOf(flags) });
+  const body = JSON.stringify({
+    ...content,
+    message: flags.message ?? '',
+    author: askedBy(io),
+    ...strategyOf(flags),
+    ...(flags.takeOver === true ? { takeOver: true } : {}),
+  });
   checkSize(body);
+  if (flags.strict === true) {
+    // The review rejects it, too. But who does not wait for the end would not learn that.
+    const planned = await requestPlan(session, content, flags);
+    const found = [...planned.rejected, ...driftWarnings(planned, await readSchedulerViews(session))];
+    if (found.length > 0) throw new RejectedError(found);
+  }
   const fleet = await session.fleet();
-  const { change } = await fleet.publishChange(SOURCE, body, `${SOURCE}:${randomUUID()}`);
+  const change = await fleet.publishChange(SOURCE, body, randomUUID());
   return report(session, change, timeoutMs);
-}
-
-function strategyOf({ maxFailures, strict }: PublishFlags): object {
-  if (maxFailures !== undefined && !/^\d{1,6}$/.test(maxFailures))
-    throw new UsageError(`--max-failures: ${JSON.stringify(maxFailures)} is not a number of nodes`);
-  const strategy = {
-    ...(maxFailures === undefined ? {} : { maxFailures: Number(maxFailures) }),
-    ...(strict === true ? { strict } : {}),
-  };
-  return Object.keys(strategy).length === 0 ? {} : { strategy };
 }
 
 /** Prints the ID of a published change, and how it ended if the caller waits. */

@@ -1,26 +1,55 @@
 import type { Inspection } from '#libs/client';
-import { SERVICES, type NodeView, type RolloutView, type StatusView } from '#libs/contracts';
+import {
+  byAge,
+  isUnread,
+  SERVICES,
+  type ChangeView,
+  type Fragment,
+  type FragmentView,
+  type NodeView,
+  type PoolView,
+  type RolloutView,
+  type StatusView,
+} from '#libs/contracts';
+import { failingEverywhere } from '#libs/rules';
+import { unreadText } from '../change/change-not-found.js';
+import { holdersOf } from '../output/holders.js';
+import { failingText } from '../output/marks.js';
+import { count } from '../output/table.js';
 
 /** The result of one check. */
 export interface Check {
   readonly what: string;
   readonly state: 'good' | 'bad' | 'note';
   readonly detail: string;
-  /** How to fix it; empty when there is nothing to do. */
+  /** How to fix it; empty if there is nothing to do. */
   readonly todo: string;
 }
 
-/** What is wrong with an installation, and what to do about each. */
+/** What only some checks need. */
+interface RarelyRead {
+  /** Changes that were rejected because their source exceeded its quota. */
+  readonly overQuota?: readonly ChangeView[];
+  readonly pools?: readonly PoolView[];
+}
+
+/** What is wrong with an installation, and how to fix it. */
 export function checkUp(
   facts: Inspection,
   nodes: readonly NodeView[],
   rollouts: readonly RolloutView[],
   statuses: readonly StatusView[] = [],
+  fragments: readonly FragmentView[] = [],
+  { overQuota = [], pools = [] }: RarelyRead = {},
 ): Check[] {
   return [
     server(facts),
     topology(facts),
     ...untrimmed(facts),
+    ...full(facts),
+    ...unread(facts),
+    ...overQuotas(overQuota),
+    ...objectStore(facts),
     ...SERVICES.map((name) => service(name, facts)),
     ...facts.services.flatMap(({ name, notes }) =>
       notes.map(({ state, words, todo }): Check => ({ what: name, state, detail: words, todo })),
@@ -29,7 +58,7 @@ export function checkUp(
       bad(
         `bucket ${bucket}`,
         'is ahead of the ledger: the stream LEDGER was restored from an older backup than the bucket',
-        `restore both from the same backup, or delete the bucket (nats kv del ${bucket}) so that its service recreates it; until then nothing is appended`,
+        `restore both from the same backup, or delete the bucket (nats kv del ${bucket}) and restart the services, which write it again; until then nothing is appended`,
       ),
     ),
     ...facts.poison.map((message): Check =>
@@ -44,15 +73,13 @@ export function checkUp(
     fleet(nodes),
     ...doubles(nodes, statuses),
     ...behind(nodes, statuses),
+    ...hopeless(nodes, statuses, fragments),
     ...rollouts
       .filter(({ phase, stalledBy }) => (phase === 'rolling' || phase === 'reverting') && stalledBy.length > 0)
-      .map(({ change, stalledBy }): Check =>
-        bad(
-          `rollout ${change}`,
-          `is stalled: no report from ${few(stalledBy)}`,
-          `see sluice why ${stalledBy[0]}; bring the nodes back, or continue without them: sluice skip NODE or sluice remove NODE`,
-        ),
-      ),
+      .map(({ change, stalledBy }): Check => {
+        const { text, wayOut } = holdersOf(stalledBy, pools);
+        return bad(`rollout ${change}`, `is stalled: waits for ${text}`, `see sluice why ${stalledBy[0]}; ${wayOut}`);
+      }),
   ];
 }
 
@@ -81,7 +108,7 @@ function topology({ topology: differences }: Inspection): Check {
   return bad(
     'streams and buckets',
     differences.join('; '),
-    'start the services: they create what is missing; fix other differences yourself (nats stream edit)',
+    'start the services, or restart them: they create what is missing when they start; fix other differences yourself (nats stream edit)',
   );
 }
 
@@ -113,20 +140,87 @@ function untrimmed({ ledger, snapshots }: Inspection): Check[] {
   ];
 }
 
+/** From here on a stream counts as nearly full. */
+const NEARLY_FULL = 0.8;
+const MIB = 2 ** 20;
+
+/** How full a stream is; undefined if that is no trouble. */
+const fullnessText = (bytes: number, maxBytes: number): string | undefined =>
+  maxBytes <= 0 || bytes < maxBytes * NEARLY_FULL
+    ? undefined
+    : `is ${Math.floor((100 * bytes) / maxBytes)} % full (${Math.round(bytes / MIB)} of ${Math.round(maxBytes / MIB)} MiB)`;
+
+function full({ changes: { bytes, maxBytes } }: Inspection): Check[] {
+  const fullness = fullnessText(bytes, maxBytes);
+  if (fullness === undefined) return [];
+  return [
+    bad(
+      'stream CHANGES',
+      `${fullness}; when it is full, nobody can publish changes`,
+      'start the merger if it is not running: within minutes, it deletes what it has read; to see who publishes so much, run sluice events --since 1h --subject "config.desired.>"',
+    ),
+  ];
+}
+
+/** While the merger runs, these are changes that were published just now. */
+function unread({ unread: changes }: Inspection): Check[] {
+  if (changes.length === 0) return [];
+  return [note('changes', unreadText(changes), 'they wait until the merger runs: do not publish them again')];
+}
+
+/** Anyone can make up names. */
+const NAMED_SOURCES = 5;
+
+/** The changes that were rejected on this day because of the quota of their source. */
+export const overQuotaOn = (now: Date, changes: readonly ChangeView[]): readonly ChangeView[] =>
+  changes.filter(
+    ({ reasons, endedAt }) =>
+      reasons.some(({ code }) => code === 'over-quota') && endedAt.slice(0, 10) === now.toISOString().slice(0, 10),
+  );
+
+/** Sources that go on publishing after their quota is used up, as the changes show it that are still kept. */
+function overQuotas(rejected: readonly ChangeView[]): Check[] {
+  const bySource = Map.groupBy(
+    [...rejected].sort((a, b) => byAge(a.change, b.change)),
+    ({ source }) => source,
+  );
+  const most = [...bySource].sort(([, a], [, b]) => b.length - a.length).slice(0, NAMED_SOURCES);
+  return most.map(([source, changes]) =>
+    bad(
+      `source ${source}`,
+      `publishes more than its quota: at least ${changes.length} of its changes were rejected today, ${changes.at(-1)?.change} was the last`,
+      `make it publish less: sluice events --since 1h --subject "config.desired.${source}" shows what; its quota is free again at 00:00 UTC, and SLUICE_SOURCE_QUOTA_MB of the merger raises it`,
+    ),
+  );
+}
+
+/** The next upload may be refused. */
+function objectStore({ objects: { bytes, maxBytes } }: Inspection): Check[] {
+  const fullness = fullnessText(bytes, maxBytes);
+  if (fullness === undefined) return [];
+  return [
+    note(
+      'object store',
+      fullness,
+      'objects that nothing refers to are deleted after some days; to raise the limit: nats stream edit OBJECTS --max-bytes=SIZE',
+    ),
+  ];
+}
+
 function service(name: string, { services }: Inspection): Check {
-  const found = services.find((one) => one.name === name);
-  if (found === undefined || found.copies === 0)
+  const status = services.find((one) => one.name === name);
+  if (status === undefined || status.copies === 0)
     return bad(
       name,
       'does not answer',
       `start it: sluice service ${name} (or sluice up for everything on this machine)`,
     );
-  if (found.halted !== '') return bad(name, `has stopped appending: ${found.halted}`, wayOn(found.halted));
-  return good(name, found.copies === 1 ? '1 copy' : `${found.copies} copies`);
+  if (status.halted !== '') return bad(name, `has stopped appending: ${status.halted}`, remedyFor(status.halted));
+  return good(name, count(status.copies, 'copy', 'copies'));
 }
 
 /** How to fix what stops a service. */
-function wayOn(halted: string): string {
+function remedyFor(halted: string): string {
   const sequence = /\bsequence (\d+) of the ledger\b/.exec(halted)?.[1];
   if (sequence === undefined) return 'fix the cause; the service retries every few seconds and continues on its own';
   return `inspect it (nats stream get LEDGER ${sequence}); if a newer version wrote it, upgrade the service; otherwise void it: ${voiding(sequence)}; the service then continues on its own`;
@@ -148,11 +242,11 @@ function fleet(nodes: readonly NodeView[]): Check {
   return good('nodes', `${here.length}, all reporting`);
 }
 
-/** How often an applier may lose its state before it is worth a note. */
+/** How often an applier may lose its state before a note is shown. */
 const MANY_BIRTHS = 5;
 
 /**
- * Two appliers with one name take turns at being the newer one; an applier that loses its state at every start looks
+ * Two appliers with the same name start new incarnations in turn. An applier that loses its state at every start looks
  * the same.
  */
 function doubles(nodes: readonly NodeView[], statuses: readonly StatusView[]): Check[] {
@@ -171,23 +265,85 @@ function doubles(nodes: readonly NodeView[], statuses: readonly StatusView[]): C
 }
 
 /**
- * Nodes that are not as their config says. One whose rollback failed, or that differs from its config, is a problem;
- * the others catch up, or keep what they have, as designed.
+ * Nodes that differ from their config. A failed rollback or drift is a problem. The others will be updated, or keep
+ * their config, as designed.
  */
 function behind(nodes: readonly NodeView[], statuses: readonly StatusView[]): Check[] {
   const gone = new Set(nodes.filter(({ state }) => state === 'gone').map(({ node }) => node));
   const of = (state: typeof bad, what: string, detail: string, is: (status: StatusView) => boolean): Check[] => {
     const found = statuses.filter((status) => !gone.has(status.node) && is(status)).map(({ node }) => node);
     if (found.length === 0) return [];
-    const counted = found.length === 1 ? '1 node' : `${found.length} nodes`;
-    return [state(what, `${detail.replace('NODES', counted)}: ${few(found)}`, `see sluice why ${found[0]}`)];
+    return [
+      state(
+        what,
+        `${detail.replace('NODES', count(found.length, 'node'))}: ${few(found)}`,
+        `see sluice why ${found[0]}`,
+      ),
+    ];
   };
   return [
     ...of(bad, 'degraded', 'rollback failed on NODES', ({ restored }) => !restored),
     ...of(bad, 'drifted', 'drift found on NODES', ({ drifted }) => drifted.length > 0),
+    ...unreadable(statuses.filter(({ node }) => !gone.has(node))),
+    ...unhealthy(statuses.filter(({ node }) => !gone.has(node))),
+    ...notUndone(statuses.filter(({ node }) => !gone.has(node))),
     ...of(note, 'deferred', 'NODES will get the config later', ({ deferred }) => deferred !== ''),
     ...of(note, 'incompatible', 'the committed config is incompatible with NODES', (status) => status.incompatible),
   ];
+}
+
+/** Nodes that cannot read what they manage: nobody knows whether it has drifted, and changes of them fail. */
+function unreadable(statuses: readonly StatusView[]): Check[] {
+  const entries = statuses.flatMap(({ node, drifted }) => {
+    const places = drifted.filter(isUnread);
+    return places.length === 0 ? [] : [`${node} (${few(places)})`];
+  });
+  if (entries.length === 0) return [];
+  const nodes =
+    entries.length === 1
+      ? '1 node cannot read what it manages'
+      : `${entries.length} nodes cannot read what they manage`;
+  return [bad('unreadable', `${nodes}: ${few(entries)}`, 'fix this on the node')];
+}
+
+function unhealthy(statuses: readonly StatusView[]): Check[] {
+  const found = statuses.filter(({ failingProbes }) => failingProbes.length > 0);
+  const [first] = found;
+  if (first === undefined) return [];
+  const nodes = count(found.length, 'node');
+  const entries = found.map(({ node, failingProbes }) => `${node} (${failingText(failingProbes)})`);
+  return [bad('unhealthy', `probes fail on ${nodes}: ${few(entries)}`, `see sluice why ${first.node}`)];
+}
+
+/** Nodes on which a rollback could not undo what commands had done. */
+function notUndone(statuses: readonly StatusView[]): Check[] {
+  const found = statuses.filter((status) => status.notUndone.length > 0);
+  if (found.length === 0) return [];
+  const nodes = count(found.length, 'node was', 'nodes were');
+  const entries = found.map((status) => `${status.node} (except ${few(status.notUndone)})`);
+  return [
+    bad(
+      'partly rolled back',
+      `${nodes} rolled back, except for commands that were not undone: ${few(entries)}`,
+      'undo on the node what these commands did, and give each Exec an undo; this message ends when the node applies its next change',
+    ),
+  ];
+}
+
+/** Probes that pass on no node. */
+function hopeless(
+  nodes: readonly NodeView[],
+  statuses: readonly StatusView[],
+  fragments: readonly FragmentView[],
+): Check[] {
+  const failing = new Map(statuses.map(({ node, failingProbes }) => [node, failingProbes]));
+  const probed = nodes
+    .filter(({ state }) => state !== 'gone')
+    .map(({ node, labels }) => ({ node, labels, failingProbes: failing.get(node) ?? [] }));
+  return fragments.flatMap(({ fragment, gone }) => {
+    const warning = fragment?.kind === 'Probe' && !gone ? failingEverywhere(fragment as Fragment, probed) : undefined;
+    return warning === undefined ? [] : [note(warning.fragment, warning.message, '')];
+  });
 }
 
 const good = (what: string, detail: string): Check => ({ what, state: 'good', detail, todo: '' });

@@ -8,7 +8,7 @@ import { DEMO_NODES } from '../demo/scene.js';
 import type { Session } from '../connection/session.js';
 import { startUp } from '../up/run-up.js';
 
-/** `sluice demo`: a good and a bad change from start to end, on this machine, in less than a minute. */
+/** `sluice demo`: shows a good and a bad change on this machine, in less than a minute. */
 export async function demo(session: Session, flags: { readonly keep?: boolean }): Promise<ExitCode> {
   const { io } = session;
   const data = mkdtempSync(join(tmpdir(), 'sluice-demo-'));
@@ -37,8 +37,8 @@ export async function demo(session: Session, flags: { readonly keep?: boolean })
       );
       const different = steps.filter(({ ok }) => !ok);
       if (session.isJson) io.out(JSON.stringify({ ok: different.length === 0, steps }));
-      for (const { expected, seen } of different)
-        io.say(`${io.colours.red('unexpected result:')} expected ${expected}, got ${seen}`);
+      for (const { expected, actual } of different)
+        io.say(`${io.colours.red('unexpected result:')} expected ${expected}, got ${actual}`);
       return different.length === 0 ? EXIT.done : EXIT.unexpected;
     } finally {
       await running.stop();

@@ -1,9 +1,9 @@
 import type { ViewBucket, ViewValues } from '#libs/contracts';
-import { checkUp, type Check } from './checkup.js';
+import { checkUp, overQuotaOn, type Check } from './checkup.js';
 import { EXIT, type ExitCode } from '../output/exit.js';
 import type { Colours } from '../output/io.js';
 import { mark } from '../output/marks.js';
-import { pad, width } from '../output/table.js';
+import { count, pad, width } from '../output/table.js';
 import type { Session } from '../connection/session.js';
 
 /** `sluice doctor`: what is wrong with this installation, and how to fix it. */
@@ -11,11 +11,21 @@ export async function doctor(session: Session): Promise<ExitCode> {
   const fleet = await session.fleet();
   const facts = await fleet.inspect();
   // The inspection already names missing buckets.
-  const listed = async <B extends ViewBucket>(bucket: B): Promise<ViewValues[B][]> => [
+  const valuesOf = async <B extends ViewBucket>(bucket: B): Promise<ViewValues[B][]> => [
     ...(await fleet.list(bucket).catch(() => new Map<string, ViewValues[B]>())).values(),
   ];
-  const [nodes, rollouts, statuses] = await Promise.all([listed('nodes'), listed('rollouts'), listed('status')]);
-  const checks = checkUp(facts, nodes, rollouts, statuses);
+  const [nodes, rollouts, statuses, fragments, changes, pools] = await Promise.all([
+    valuesOf('nodes'),
+    valuesOf('rollouts'),
+    valuesOf('status'),
+    valuesOf('fragments'),
+    valuesOf('changes'),
+    valuesOf('pools'),
+  ]);
+  const checks = checkUp(facts, nodes, rollouts, statuses, fragments, {
+    overQuota: overQuotaOn(session.io.now(), changes),
+    pools,
+  });
   const isHealthy = checks.every(({ state }) => state !== 'bad');
   session.io.out(
     session.isJson ? JSON.stringify({ ok: isHealthy, checks }) : checkupScreen(checks, session.io.colours),
@@ -23,7 +33,7 @@ export async function doctor(session: Session): Promise<ExitCode> {
   return isHealthy ? EXIT.done : EXIT.unexpected;
 }
 
-/** What was checked, what is wrong with it, and how to fix it. */
+/** What was checked, what is wrong, and how to fix it. */
 export function checkupScreen(checks: readonly Check[], colours: Colours): string {
   const column = Math.max(...checks.map(({ what }) => width(what)));
   const tones = { good: 'good', bad: 'bad', note: 'calm' } as const;
@@ -35,11 +45,11 @@ export function checkupScreen(checks: readonly Check[], colours: Colours): strin
 }
 
 function closing(checks: readonly Check[], colours: Colours): string {
-  const count = (state: Check['state'], word: string): string => {
+  const counted = (state: Check['state'], word: string): string => {
     const found = checks.filter((check) => check.state === state).length;
-    return found === 0 ? '' : `${found} ${found === 1 ? word : `${word}s`}`;
+    return found === 0 ? '' : count(found, word);
   };
-  const [problems, notes] = [count('bad', 'problem'), count('note', 'note')];
+  const [problems, notes] = [counted('bad', 'problem'), counted('note', 'note')];
   if (problems !== '') return colours.red(`${problems} found${notes === '' ? '' : `, and ${notes}`}.`);
   return notes === ''
     ? colours.green('No problems found.')

@@ -1,4 +1,4 @@
-import { ago, cli } from '../fakes.fixture.js';
+import { ago, cli, type FakeFleet } from '../fakes.fixture.js';
 
 const MOTD = JSON.stringify({
   apiVersion: 'sluice.dev/v1alpha1',
@@ -19,11 +19,11 @@ describe('drift', () => {
   const motd = (content: string) => ({ fragments: [{ kind: 'File', name: 'motd', spec: { content } }] });
   const configs = { ['a'.repeat(64)]: motd('one\n'), ['b'.repeat(64)]: motd('two\n') };
 
-  test('get drift shows each place that differs; JSON also shows nodes without drift', async () => {
+  test('get drift shows each difference; JSON also shows nodes without drift', async () => {
     expect((await cli(['get', 'drift'], { views })).out).toBe(
       'NODE   STATE   POOL   SINCE   DIFFERENCE\nb      ready   edge   5m      /etc/motd: content differs\n',
     );
-    const of = { state: 'ready', pool: 'edge', config: 'a'.repeat(64) };
+    const of = { state: 'ready', degraded: false, pool: 'edge', config: 'a'.repeat(64) };
     expect(JSON.parse((await cli(['get', 'drift', '-o', 'json'], { views })).out)).toEqual([
       { node: 'a', ...of, since: null, differences: [] },
       { node: 'b', ...of, since: ago(300), differences: ['/etc/motd: content differs'] },
@@ -36,10 +36,37 @@ describe('drift', () => {
     });
   });
 
+  test.each([
+    [
+      'degraded',
+      { restored: false },
+      'ready',
+      'a is degraded: its rollback failed, so it may have a mix of the old and the new config',
+    ],
+    ['silent', {}, 'silent', 'a is silent: its last report is old, and what changed since is unknown'],
+  ])('of a %s node is not called certain', async (_what, more, state, doubt) => {
+    const unsure = {
+      nodes: { a: [{ ...node, node: 'a', state }] },
+      status: { a: [{ ...status, ...more, node: 'a' }] },
+    };
+    expect((await cli(['get', 'drift'], { views: unsure })).err).toBe(`no drift found on 1 node\n${doubt}\n`);
+    expect((await cli(['diff', 'a'], { views: unsure, configs })).err).toBe(
+      `a last reported the committed config (aaaaaaaaaaaa)\n${doubt}\n`,
+    );
+    const [json] = JSON.parse((await cli(['get', 'drift', '-o', 'json'], { views: unsure })).out) as unknown[];
+    expect(json).toMatchObject({ state, degraded: 'restored' in more });
+  });
+
   test('diff shows how the node differs from its config, as last reported', async () => {
     const { out, err } = await cli(['diff', 'b'], { views, configs });
     expect(out).toBe('--- config aaaaaaaaaaaa\n+++ b, as last reported\n! /etc/motd: content differs\n');
-    expect(err).toBe('b has the committed config (aaaaaaaaaaaa), except for this drift\n');
+    expect(err).toBe(
+      'b has the committed config (aaaaaaaaaaaa), except for this drift: changes are deferred until it is undone, or the pool has drift: overwrite\n',
+    );
+    const pools = { edge: [{ pool: 'edge', drift: 'overwrite' }] };
+    expect((await cli(['diff', 'b'], { views: { ...views, pools }, configs })).err).toBe(
+      'b has the committed config (aaaaaaaaaaaa), except for this drift: the next change of the node overwrites it\n',
+    );
     expect((await cli(['diff', 'a'], { views, configs })).err).toBe('a is up to date (config aaaaaaaaaaaa)\n');
     const behind = { ...views, status: { b: [{ ...edited, desired: 'b'.repeat(64) }] } };
     expect((await cli(['diff', 'b'], { views: behind, configs })).out).toMatch(
@@ -55,7 +82,20 @@ describe('drift', () => {
     });
   });
 
-  test('plan names the nodes that a change passes by, because it would overwrite their drift', async () => {
+  test('diff compares a node whose committed config is incompatible with the config that it keeps', async () => {
+    const incompatibleReasons = [{ message: 'node.labels.site is not set' }];
+    const kept = { ...edited, desired: '', incompatible: true, incompatibleReasons };
+    const run = (...flags: string[]) =>
+      cli(['diff', 'b', ...flags], { views: { ...views, status: { b: [kept] } }, configs });
+    expect(await run()).toMatchObject({
+      exit: 0,
+      out: '--- config aaaaaaaaaaaa\n+++ b, as last reported\n! /etc/motd: content differs\n',
+      err: 'b keeps the config aaaaaaaaaaaa: the committed config is incompatible with it: node.labels.site is not set\n',
+    });
+    expect(JSON.parse((await run('-o', 'json')).out)).toMatchObject({ from: hash, to: '', toConfig: null });
+  });
+
+  describe('that a change would overwrite', () => {
     const planned = ['a', 'b'].map((name) => ({
       node: name,
       pool: 'edge',
@@ -64,23 +104,45 @@ describe('drift', () => {
       actions: [],
       changed: [],
     }));
-    const answers = { 'ops.config.plan': () => ({ rejected: [], nodes: planned }) };
-    const warnings = async (drift: string): Promise<unknown> => {
-      const fleet = { answers, views: { ...views, pools: { edge: [{ pool: 'edge', drift }] } } };
-      const { out } = await cli(['plan', '-f', '-', '-o', 'json'], fleet, {}, MOTD);
-      return (JSON.parse(out) as { warnings: unknown }).warnings;
+    const published: NonNullable<FakeFleet['published']> = [];
+    const fleetOf = (drift: string): FakeFleet => ({
+      answers: { 'ops.config.plan': () => ({ rejected: [], nodes: planned }) },
+      views: { ...views, pools: { edge: [{ pool: 'edge', drift, used: 0, unavailable: [] }] } },
+      published,
+    });
+    beforeEach(() => void published.splice(0));
+    const plan = async (drift: string, ...flags: string[]): Promise<object> => {
+      const { exit, out } = await cli(['plan', '-f', '-', '-o', 'json', ...flags], fleetOf(drift), {}, MOTD);
+      return { exit, ...(JSON.parse(out) as object) };
     };
-    expect(await warnings('report')).toMatchObject([
-      { code: 'drift', nodes: ['b'], message: expect.stringMatching(/^1 node is deferred until the drift/) as string },
-    ]);
-    expect(await warnings('overwrite')).toEqual([]);
+    const message = expect.stringMatching(/^1 node is deferred until the drift/) as string;
+    const warnings = [{ code: 'drift', nodes: ['b'], message }];
+
+    test('plan names the nodes that it defers, and --strict rejects it', async () => {
+      expect(await plan('report')).toMatchObject({ exit: 0, rejected: [], warnings });
+      expect(await plan('report', '--strict')).toMatchObject({ exit: 3, rejected: warnings });
+      const overwrites = { rejected: [], warnings: [], overwritesDrift: ['b'] };
+      expect(await plan('overwrite', '--strict')).toMatchObject({ exit: 0, ...overwrites });
+      const { out } = await cli(['plan', '-f', '-'], fleetOf('overwrite'), {}, MOTD);
+      expect(out).toContain('! the change overwrites drift on 1 node (b): see sluice get drift');
+    });
+
+    test.each([['apply -f -'], ['delete File motd']])('%s --strict is not published', async (argv) => {
+      const run = (drift: string, ...flags: string[]) => cli([...argv.split(' '), ...flags], fleetOf(drift), {}, MOTD);
+      const { exit, err } = await run('report', '--strict');
+      expect([exit, published]).toEqual([3, []]);
+      expect(err).toContain('1 node is deferred until the drift there is undone');
+      expect((await run('report')).exit).toBe(0);
+      expect((await run('overwrite', '--strict')).exit).toBe(0);
+      expect(published).toHaveLength(2);
+    });
   });
 
   test.each<[string, string[], string]>([
-    ['that nobody knows', ['z'], 'node z not found: list nodes with sluice get nodes'],
+    ['that does not exist', ['z'], 'node z not found: list nodes with sluice get nodes'],
     ['whose config was deleted', ['b', '--from', 'c'.repeat(64)], 'the config cccccccccccc of b is not in the bucket'],
-  ])('diff says what to do about a node %s', async (_name, words, message) => {
-    const { exit, err } = await cli(['diff', ...words], { views, configs });
+  ])('diff says what to do about a node %s', async (_name, args, message) => {
+    const { exit, err } = await cli(['diff', ...args], { views, configs });
     expect([exit, err]).toEqual([1, expect.stringContaining(message)]);
   });
 });

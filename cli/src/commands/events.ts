@@ -1,22 +1,27 @@
 import type { FleetEvent } from '#libs/client';
-import type { Action } from '#libs/contracts';
+import type { Action, FailingProbe } from '#libs/contracts';
 import { parseSince } from '../input/times.js';
-import { EXIT, type ExitCode } from '../output/exit.js';
+import { EXIT, UsageError, type ExitCode } from '../output/exit.js';
 import type { Colours } from '../output/io.js';
+import { failingText } from '../output/marks.js';
 import { actionText } from '../output/plan.js';
 import type { Session } from '../connection/session.js';
 
 export interface EventFlags {
   readonly since?: string;
   readonly subject?: string;
-  /** False: end at what is the last message now. */
+  /** False: end at the message that is the last one now. */
   readonly follow: boolean;
 }
 
-/** `sluice events`: the messages of all three streams as they come, or from a time on. */
+/** `sluice events`: the messages of all three streams as they arrive, or from a given time on. */
 export async function events(session: Session, flags: EventFlags): Promise<ExitCode> {
   const { io } = session;
   const since = flags.since === undefined ? undefined : parseSince(flags.since, io.now());
+  if (flags.subject !== undefined && !/^[^\s.]+(\.[^\s.]+)*$/.test(flags.subject))
+    throw new UsageError(
+      `--subject: ${JSON.stringify(flags.subject)} is not a NATS subject; use one like node.lease.>`,
+    );
   const fleet = await session.fleet();
   const messages = fleet.events({
     follow: flags.follow,
@@ -28,7 +33,7 @@ export async function events(session: Session, flags: EventFlags): Promise<ExitC
   return EXIT.done;
 }
 
-/** Said by the subject, or of no use in a line. */
+/** Fields that the subject contains, or that are useless in a line. */
 const SILENT = new Set([
   'v',
   'at',
@@ -45,15 +50,20 @@ const SILENT = new Set([
 ]);
 const LONGEST = 40;
 
-/** One message in one line: time, subject, what it says. */
+/** One message as one line: time, subject, content. */
 export function eventLine(event: FleetEvent, colours: Colours): string {
-  const tone = /\.(rejected|invalid|failed|unknown|reverting|stalled|silent|blocked)\./.test(`${event.subject}.`)
+  const tone = /\.(rejected|invalid|failed|unknown|reverting|stalled|silent|unhealthy|blocked)\./.test(
+    `${event.subject}.`,
+  )
     ? colours.red
     : /\.(committed|succeeded|complete|applied|validated)\./.test(`${event.subject}.`)
       ? colours.green
       : colours.cyan;
-  return `${colours.dim(event.time.slice(11, 23))} ${tone(event.subject)}  ${summary(event.body)}`.trimEnd();
+  return `${colours.dim(event.time.slice(11, 23))} ${tone(event.subject)}  ${oneLine(summary(event.body))}`.trimEnd();
 }
+
+/** A publisher chooses texts and keys of a body, and must not forge further events with them. */
+const oneLine = (shown: string): string => shown.replaceAll('\n', '\\n');
 
 function summary(body: unknown): string {
   if (typeof body !== 'object' || body === null) return String(body).slice(0, 200);
@@ -67,11 +77,12 @@ function text(key: string, value: unknown): string {
   if (key === 'actions') return JSON.stringify(actionText(value as Action[]));
   if (key === 'reasons' || key === 'warnings')
     return JSON.stringify((value as { message: string }[]).map(({ message }) => message).join('; '));
+  if (key === 'failingProbes') return JSON.stringify(failingText(value as FailingProbe[]));
   if (typeof value === 'string' && /^[0-9a-f]{64}$/.test(value)) return value.slice(0, 12);
   if (Array.isArray(value) && value.some((item) => typeof item === 'object')) return `[${value.length}]`;
   if (Array.isArray(value)) return value.slice(0, 8).join(',');
-  const written = typeof value === 'string' && !/[\s"]/.test(value) ? value : JSON.stringify(value);
-  return written.length > LONGEST * 4 ? `${written.slice(0, LONGEST * 4)}…` : written;
+  const text = typeof value === 'string' && !/[\s"]/.test(value) ? value : JSON.stringify(value);
+  return text.length > LONGEST * 4 ? `${text.slice(0, LONGEST * 4)}…` : text;
 }
 
 const isEmpty = (value: unknown): boolean =>

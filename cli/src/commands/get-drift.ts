@@ -3,13 +3,15 @@ import type { FleetClient } from '#libs/client';
 import type { Session } from '../connection/session.js';
 import { nodeNameOf } from '../input/arguments.js';
 import { EXIT, type ExitCode } from '../output/exit.js';
-import { age, table } from '../output/table.js';
+import { age, count, table } from '../output/table.js';
 
 /** How a node differs from its config in force, as it last reported. */
 interface NodeDrift {
   readonly node: string;
-  /** What a silent node has now is not known. */
+  /** The current state of a silent node is unknown. */
   readonly state: NodeView['state'];
+  /** A rollback failed there, so it may have a mix of two configs, whatever the differences say. */
+  readonly degraded: boolean;
   readonly pool: string;
   /** Hash of its config in force. */
   readonly config: string;
@@ -18,10 +20,7 @@ interface NodeDrift {
   readonly differences: readonly string[];
 }
 
-/**
- * `sluice get drift [NODE]`: where nodes differ from their configs. JSON and YAML list all nodes, also those without
- * drift.
- */
+/** `sluice get drift [NODE]`: where nodes differ from their configs. JSON and YAML also list nodes without drift. */
 export async function getDrift(session: Session, name: string | undefined): Promise<ExitCode> {
   const { io, isJson, flags } = session;
   const nodes = await driftOf(await session.fleet(), name === undefined ? undefined : nodeNameOf(name));
@@ -40,9 +39,20 @@ export async function getDrift(session: Session, name: string | undefined): Prom
   if (flags.output === 'yaml') io.out((await import('yaml')).stringify(value).trimEnd());
   else if (isJson) io.out(JSON.stringify(value));
   else if (rows.length > 0) io.out(table(['NODE', 'STATE', 'POOL', 'SINCE', 'DIFFERENCE'], rows));
-  else io.say(`no drift found on ${nodes.length === 1 ? '1 node' : `${nodes.length} nodes`}`);
+  else io.say(`no drift found on ${count(nodes.length, 'node')}`);
+  if (flags.output === undefined) for (const text of nodes.flatMap(doubts)) io.say(text);
   return EXIT.done;
 }
+
+/** Why the report of a node does not say what the node has now. */
+export const doubts = ({
+  node,
+  state,
+  degraded,
+}: Pick<NodeDrift, 'node' | 'state' | 'degraded'>): readonly string[] => [
+  ...(degraded ? [`${node} is degraded: its rollback failed, so it may have a mix of the old and the new config`] : []),
+  ...(state === 'silent' ? [`${node} is silent: its last report is old, and what changed since is unknown`] : []),
+];
 
 async function driftOf(fleet: FleetClient, name: string | undefined): Promise<readonly NodeDrift[]> {
   if (name !== undefined) {
@@ -59,6 +69,7 @@ async function driftOf(fleet: FleetClient, name: string | undefined): Promise<re
 const nodeDrift = ({ node, state }: NodeView, status: StatusView | undefined): NodeDrift => ({
   node,
   state,
+  degraded: status?.restored === false,
   pool: status?.pool ?? '',
   config: status?.hash ?? '',
   since: status?.driftedSince || null,

@@ -2,8 +2,10 @@ import type { ChangeView, Fragment, FragmentView, NodeView, RolloutView, StatusV
 import type { FleetClient } from '#libs/client';
 import { knownWords } from '#libs/manifests';
 import { effectivePolicy, policyRows, type PolicyRow } from '#libs/rules';
+import { changeNotFound } from '../change/change-not-found.js';
 import { changeStatus, type ChangeStatus } from '../change/change-status.js';
 import { getDrift } from './get-drift.js';
+import { getObjects } from './get-objects.js';
 import { warningOfMissing } from '../connection/missing-services.js';
 import { nodeNameOf } from '../input/arguments.js';
 import { EXIT, UsageError, type ExitCode } from '../output/exit.js';
@@ -19,38 +21,46 @@ import { actionText } from '../output/plan.js';
 import { table } from '../output/table.js';
 import type { Session } from '../connection/session.js';
 
-/** What kubectl's habit types. */
-const ALIASES: Readonly<Record<string, Resource>> = {
-  node: 'nodes',
-  pool: 'pools',
-  fragment: 'fragments',
-  change: 'changes',
-  lease: 'leases',
-  knownbad: 'known-bad',
-  'known-bads': 'known-bad',
-};
+/** The forms that users of kubectl type. */
+const ALIASES: ReadonlyMap<string, Resource> = new Map(
+  Object.entries({
+    node: 'nodes',
+    pool: 'pools',
+    fragment: 'fragments',
+    change: 'changes',
+    lease: 'leases',
+    knownbad: 'known-bad',
+    'known-bads': 'known-bad',
+  }),
+);
 
+/** In the object store, not in a bucket. */
+const OBJECTS: readonly string[] = ['objects', 'object'];
 /** Computed for one node, not read from a bucket. */
 const POLICY: readonly string[] = ['disruption-policy', 'disruption-policies', 'disruptionpolicy'];
 
 /**
- * `sluice get nodes|pools|fragments|changes|known-bad|leases [NAME]`, `sluice get drift [NODE]`, and
+ * `sluice get nodes|pools|fragments|changes|known-bad|leases|objects [NAME]`, `sluice get drift [NODE]`, and
  * `sluice get disruption-policy NODE`.
  */
 export async function get(session: Session, word: string, name: string | undefined): Promise<ExitCode> {
   if (word === 'drift') return warningOfMissing(session, () => getDrift(session, name));
+  if (OBJECTS.includes(word)) return getObjects(session, name);
   if (POLICY.includes(word)) return warningOfMissing(session, () => getDisruptionPolicy(session, name));
-  const what = RESOURCES.find((one) => one === word) ?? ALIASES[word];
+  const what = RESOURCES.find((one) => one === word) ?? ALIASES.get(word);
   if (what === undefined)
     throw new UsageError(
-      `unknown resource ${JSON.stringify(word)}; ${knownWords(word, 'resources', [...RESOURCES, 'drift', POLICY[0] as string])}`,
+      `unknown resource ${JSON.stringify(word)}; ${knownWords(word, 'resources', [...RESOURCES, 'drift', 'objects', POLICY[0] as string])}`,
     );
   return warningOfMissing(session, () => show(session, what, name));
 }
 
 async function show<G extends Resource>(session: Session, what: G, name: string | undefined): Promise<ExitCode> {
   const { io, flags } = session;
-  const values = await find(await session.fleet(), what, name);
+  const fleet = await session.fleet();
+  const values = await find(fleet, what, name);
+  if (name !== undefined && values.length === 0 && what === 'changes')
+    throw changeNotFound(name, await fleet.unreadChanges());
   if (name !== undefined && values.length === 0)
     throw new Error(`${JSON.stringify(name)} not found in ${what}: list them with sluice get ${what}`);
   const data = values.map(asData);
@@ -62,7 +72,7 @@ async function show<G extends Resource>(session: Session, what: G, name: string 
 }
 
 /**
- * All, or those that the name means: a fragment by name or Kind/name, a known-bad config also by a part of its hash.
+ * All, or those with the given name: a fragment by name or Kind/name, a known-bad config also by a part of its hash.
  */
 async function find<G extends Resource>(
   fleet: FleetClient,
@@ -87,12 +97,13 @@ async function find<G extends Resource>(
   return value === undefined ? [] : present(what, [value as ResourceView<G>]);
 }
 
-/** The nodes that the inventory knows, with what only the scheduler does. */
+/** The nodes of the inventory, with the scheduler's view of them. */
 async function nodesOf(fleet: FleetClient, name: string | undefined): Promise<ResourceView<'nodes'>[]> {
   const both = (node: NodeView, status: StatusView | undefined): ResourceView<'nodes'> => {
     if (status === undefined) return node;
-    const { taken, restored, deferred, incompatible, drifted } = status;
-    return { ...node, ...(taken === undefined ? {} : { taken }), restored, deferred, incompatible, drifted };
+    const { taken, restored, deferred, incompatible, drifted, failingProbes } = status;
+    const fields = { restored, deferred, incompatible, drifted, failingProbes };
+    return { ...node, ...(taken === undefined ? {} : { taken }), ...fields };
   };
   if (name === undefined) {
     const [nodes, statuses] = await Promise.all([fleet.list('nodes'), fleet.list('status')]);
@@ -102,7 +113,7 @@ async function nodesOf(fleet: FleetClient, name: string | undefined): Promise<Re
   return node === undefined ? [] : [both(node, status)];
 }
 
-/** The changes that the merger knows, with how the scheduler says that their rollouts go. */
+/** The changes of the merger, with the scheduler's view of their rollouts. */
 async function changesOf(fleet: FleetClient, name: string | undefined): Promise<ChangeRow[]> {
   const row = (change: ChangeView, rollout: RolloutView | undefined): ChangeRow => ({
     ...change,
@@ -116,15 +127,16 @@ async function changesOf(fleet: FleetClient, name: string | undefined): Promise<
   return change === undefined ? [] : [row(change, rollout)];
 }
 
-/** For programs: of the status of a change its word, as in `sluice status -o json`. */
+/** For programs: the status of a change as one word, as in `sluice status -o json`. */
 const asData = (value: object): object => {
   const { status, ...view } = value as { readonly status?: ChangeStatus };
   return status === undefined ? value : { ...view, state: status.word };
 };
 
-/** Fragments as the manifests that they were; everything else as it stands. */
+/** Fragments as the manifests that they were. Everything else as it is stored. */
 async function toYaml(what: Resource, values: readonly object[]): Promise<string> {
   const { stringify } = await import('yaml');
+  if (values.length === 0) return '[]';
   const documents = what === 'fragments' ? (values as readonly FragmentView[]).map(manifestOf) : values;
   return documents.map((document) => stringify(document).trimEnd()).join('\n---\n');
 }
@@ -139,7 +151,10 @@ function manifestOf({ fragment }: FragmentView): object {
   };
 }
 
-/** `sluice get disruption-policy NODE`: what each kind of change needs on that node, by which rule of which policy. */
+/**
+ * `sluice get disruption-policy NODE`: what each kind of change needs on that node, and which rule of which policy says
+ * so.
+ */
 async function getDisruptionPolicy(session: Session, name: string | undefined): Promise<ExitCode> {
   if (name === undefined) throw new UsageError('the node is missing: sluice get disruption-policy NODE');
   const node = nodeNameOf(name);
@@ -163,7 +178,7 @@ async function getDisruptionPolicy(session: Session, name: string | undefined): 
   return EXIT.done;
 }
 
-/** What a rule is for, in the words of the policy. */
+/** What a rule applies to, in the terms of the policy. */
 function subjectOf({ target, match }: PolicyRow): string {
   switch (target) {
     case 'kind':

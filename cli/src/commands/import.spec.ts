@@ -4,7 +4,7 @@ import { cli } from '../fakes.fixture.js';
 const STORAGE =
   'kind: Layer2NetworkConfiguration\nmetadata: {name: storage}\nspec: {id: 100, acceptRA: true}\n---\nkind: RoutingTable\nmetadata: {name: egress}\nspec: {tableId: 300}\n';
 
-test('prints manifests that can be applied, and says on stderr what is unsupported', async () => {
+test('prints manifests that can be applied, and lists on stderr what is unsupported', async () => {
   const { exit, out, err } = await cli(['import', '-f', '-'], undefined, {}, STORAGE);
   expect([exit, err]).toEqual([0, 'Layer2NetworkConfiguration/storage: skipped acceptRA: unsupported field\n']);
   expect(readManifests(out).manifests).toMatchObject([
@@ -19,7 +19,7 @@ test('prints manifests that can be applied, and says on stderr what is unsupport
   expect(JSON.parse((await cli(['import', '-f', '-', '-o', 'json'], undefined, {}, STORAGE)).out)).toHaveLength(2);
 });
 
-test('reads YAML as Kubernetes does: a mode that begins with 0 is octal', async () => {
+test('reads YAML like Kubernetes: a mode that begins with 0 is octal', async () => {
   const text =
     'kind: MachineConfig\nmetadata: {name: m}\nspec: {config: {storage: {files: [{path: /a, mode: 0644}]}, systemd: {units: [{name: a.service, enabled: yes}]}}}\n';
   const { exit, out } = await cli(['import', '-f', '-'], undefined, {}, text);
@@ -31,7 +31,7 @@ test('reads YAML as Kubernetes does: a mode that begins with 0 is octal', async 
   ]);
 });
 
-test('fails where nothing comes of it', async () => {
+test('fails if there is nothing to import', async () => {
   expect(await cli(['import', '-f', '-'], undefined, {}, 'kind: Secret\n')).toMatchObject({
     exit: 3,
     out: '',

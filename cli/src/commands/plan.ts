@@ -1,71 +1,113 @@
-import { isOverwritten, type PlanAnswer, type PoolView, type Reason } from '#libs/contracts';
+import type { NewObject } from '#libs/client';
+import {
+  fragmentId,
+  type Fragment,
+  type PlanAnswer,
+  type PlannedPool,
+  type PoolView,
+  type Reason,
+} from '#libs/contracts';
+import { objectRefOf } from '#libs/manifests/lean';
 import { EXIT, RejectedError, type ExitCode } from '../output/exit.js';
-import { checkSize, readManifestInput } from '../input/manifest-input.js';
+import {
+  driftWarnings,
+  EMPTY_PLAN,
+  NO_VIEWS,
+  readSchedulerViews,
+  requestPlan,
+  withOverwritten,
+} from '../change/change-plan.js';
+import type { StrategyFlags } from '../change/strategy.js';
+import { lookFirst } from '../change/look-first.js';
+import { readManifestInput } from '../input/manifest-input.js';
+import { wayOut } from '../output/holders.js';
 import { planScreen } from '../output/plan.js';
 import type { Session } from '../connection/session.js';
-
-const EMPTY: PlanAnswer = { rejected: [], warnings: [], waitsFor: [], nodes: [], pools: {}, touched: 0, unchanged: 0 };
+import { objectSizes, objectText } from './get-objects.js';
 
 /** `sluice plan -f PATH`: what would happen if this were applied now; changes nothing. */
-export async function plan(session: Session, { filename = [], strict = false }: PlanFlags): Promise<ExitCode> {
-  const answer = await askPlan(session, filename, strict);
-  session.io.out(session.isJson ? JSON.stringify(answer) : planScreen(answer, session.io.colours));
+export async function plan(session: Session, flags: PlanFlags): Promise<ExitCode> {
+  const { answer, contents } = await askPlan(session, flags);
+  const { io, isJson } = session;
+  io.out(isJson ? JSON.stringify(answer) : [planScreen(answer, io.colours), ...contents].join('\n'));
   return answer.rejected.length > 0 ? EXIT.rejected : EXIT.done;
 }
 
-interface PlanFlags {
+interface PlanFlags extends StrategyFlags {
   readonly filename?: readonly string[];
-  /** A warning rejects the change. */
-  readonly strict?: boolean;
+  /** The change may touch fragments that belong to other sources. */
+  readonly takeOver?: boolean;
 }
 
-async function askPlan(session: Session, paths: readonly string[], strict: boolean): Promise<PlanAnswer> {
+/** `contents`: what the manifests put into files, where that is in the object store. */
+async function askPlan(
+  session: Session,
+  flags: PlanFlags,
+): Promise<{ readonly answer: PlanAnswer; readonly contents: readonly string[] }> {
   try {
-    const { documents } = await readManifestInput(paths, session.io);
-    return await withDrift(session, await allPages(session, documents, strict));
+    const { documents, fragments, files } = await readManifestInput(flags.filename ?? [], session.io);
+    const { found, unknown } = await lookFirst(session, fragments);
+    const planned = await requestPlan(session, { apply: documents, delete: [] }, flags);
+    const views = planned.nodes.length === 0 ? NO_VIEWS : await readSchedulerViews(session);
+    const drift = driftWarnings(planned, views);
+    const known = planned.rejected.filter(isNotUploadedBy(files));
+    // The merger has already added its warnings to what it would reject.
+    const [rejected, warnings] =
+      flags.strict === true
+        ? [[...known, ...found, ...drift], unknown]
+        : [known, [...planned.warnings, ...found, ...unknown, ...drift]];
+    return {
+      answer: withUnits(withOverwritten({ ...planned, rejected, warnings }, views), views.pools),
+      contents: await contentsOf(session, fragments, files),
+    };
   } catch (error) {
     if (!(error instanceof RejectedError)) throw error;
-    return { ...EMPTY, rejected: error.reasons };
+    return { answer: { ...EMPTY_PLAN, rejected: error.reasons }, contents: [] };
   }
 }
 
-async function allPages(session: Session, documents: readonly unknown[], strict: boolean): Promise<PlanAnswer> {
-  checkSize(JSON.stringify({ apply: documents, delete: [] }));
-  const fleet = await session.fleet();
-  let joined: PlanAnswer | undefined;
-  let cursor: string | undefined;
-  do {
-    const page: Partial<PlanAnswer> & { readonly next?: string } = await fleet.request('ops.config.plan', {
-      apply: documents,
-      delete: [],
-      ...(strict ? { strategy: { strict } } : {}),
-      ...(cursor === undefined ? {} : { cursor }),
-    });
-    const { next, ...part } = page;
-    joined =
-      joined === undefined ? { ...EMPTY, ...part } : { ...joined, nodes: [...joined.nodes, ...(part.nodes ?? [])] };
-    cursor = next;
-  } while (cursor !== undefined && cursor !== '');
-  return joined;
+async function contentsOf(
+  { fleet }: Session,
+  fragments: readonly Fragment[],
+  files: readonly NewObject[],
+): Promise<readonly string[]> {
+  const storedSizes = await objectSizes(await fleet(), fragments);
+  const sizes = new Map([...storedSizes, ...files.map(({ sha256, bytes }) => [sha256, bytes] as const)]);
+  return fragments.flatMap((fragment) => {
+    const ref = objectRefOf(fragment);
+    return ref === undefined ? [] : [`${fragmentId(fragment)}: ${objectText(ref, sizes)}`];
+  });
 }
 
-/** Warns of nodes that the change passes by, because it would overwrite their drift. Only the scheduler knows drift. */
-async function withDrift(session: Session, answer: PlanAnswer): Promise<PlanAnswer> {
-  if (answer.nodes.length === 0) return answer;
-  const fleet = await session.fleet();
-  const [statuses, pools] = await Promise.all([fleet.list('status'), fleet.list('pools')]);
-  const kept = new Set(
-    [...statuses.values()]
-      .filter(({ drifted, restored, pool }) => restored && drifted.some(isOverwritten) && keeps(pools.get(pool)))
-      .map(({ node }) => node),
+/** `sluice apply` uploads these files first. */
+export const isNotUploadedBy =
+  (files: readonly NewObject[]) =>
+  ({ code, message }: Reason): boolean =>
+    code !== 'missing-object' || !files.some(({ sha256 }) => message.includes(sha256));
+
+/** Adds which units of the pools are free. */
+function withUnits(answer: PlanAnswer, pools: ReadonlyMap<string, PoolView>): PlanAnswer {
+  const planned = Object.entries(answer.pools).map(([name, pool]) => [name, withFree(pool, pools.get(name))] as const);
+  const warnings = planned.flatMap(([name, pool]) => heldUnits(pool, pools.get(name)));
+  return { ...answer, warnings: [...answer.warnings, ...warnings], pools: Object.fromEntries(planned) };
+}
+
+const withFree = (pool: PlannedPool, view: PoolView | undefined): PlannedPool =>
+  view === undefined || view.gone ? pool : { ...pool, free: Math.max(0, pool.budget - view.used) };
+
+/** Warns about nodes that hold units and will not release them by themselves. */
+function heldUnits({ budget }: PlannedPool, view: PoolView | undefined): readonly Reason[] {
+  const holders = (view?.unavailable ?? []).filter(
+    ({ lease, because }) => lease === '' || because.startsWith('unknown'),
   );
-  const nodes = answer.nodes.map(({ node }) => node).filter((node) => kept.has(node));
-  if (nodes.length === 0) return answer;
-  const count = nodes.length === 1 ? '1 node is' : `${nodes.length} nodes are`;
-  const message = `${count} deferred until the drift there is undone, or the pool says drift: overwrite: see sluice get drift`;
-  const warning: Reason = { fragment: '', field: '', code: 'drift', message, nodes: nodes.slice(0, SHOWN) };
-  return { ...answer, warnings: [...answer.warnings, warning] };
+  if (view === undefined || holders.length === 0) return [];
+  const names = holders.slice(0, SHOWN).map(({ node, because }) => `${node} (${because})`);
+  const more = holders.length > names.length ? `, and ${holders.length - names.length} more` : '';
+  const holds = holders.length === 1 ? 'holds' : 'hold';
+  const units = budget === 1 ? 'the only unit' : `${Math.min(holders.length, budget)} of the ${budget} units`;
+  const effect = view.used < budget ? 'fewer nodes can change at once' : 'no other node can change';
+  const message = `${names.join(', ')}${more} ${holds} ${units} of pool ${view.pool}: ${effect}; ${wayOut(holders.map(({ because }) => because))}`;
+  return [{ fragment: '', field: '', code: 'held-units', message, nodes: [] }];
 }
 
 const SHOWN = 3;
-const keeps = (pool: PoolView | undefined): boolean => (pool?.drift ?? 'report') === 'report';

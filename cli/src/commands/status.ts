@@ -1,4 +1,7 @@
+import type { FleetClient } from '#libs/client';
+import type { RolloutView } from '#libs/contracts';
 import { changeIdOf } from '../input/arguments.js';
+import { changeNotFound } from '../change/change-not-found.js';
 import { progressLine, showProgress } from '../change/wait-for-change.js';
 import { EXIT, type ExitCode } from '../output/exit.js';
 import type { ChangeProgress } from '../change/follow-change.js';
@@ -30,28 +33,38 @@ async function showChange(session: Session, id: string): Promise<ExitCode> {
     fleet.get('rollouts', id),
     fleet.list('pools'),
   ]);
-  if (change === undefined) throw notShown(id, await fleet.isUnread(id));
+  if (change === undefined) throw changeNotFound(id, await fleet.unreadChanges());
   if (session.isJson)
     io.out(JSON.stringify(changeJson(id, { change, rollout, status: changeStatus(change, rollout) })));
-  else io.out(rolloutTree({ id, change, rollout, pools, now: io.now() }, io.colours));
+  else {
+    const upToDate = await upToDateIn(fleet, rollout);
+    io.out(rolloutTree({ id, change, rollout, pools, now: io.now(), upToDate }, io.colours));
+  }
   return EXIT.done;
 }
 
-/** Why there is nothing to show of a change. */
-function notShown(id: string, isUnread: boolean): Error {
-  return new Error(
-    isUnread
-      ? `change ${id} was published, but no service has read it yet: check that the merger runs (sluice doctor), or wait with sluice status ${id} -w`
-      : `change ${id} not found: list changes with sluice get changes`,
-  );
+/**
+ * The nodes of an ended rollout that have their desired config now: what kept them from it is over. Of a node that has
+ * not answered its lease, nobody knows that.
+ */
+async function upToDateIn(fleet: FleetClient, rollout: RolloutView | undefined): Promise<ReadonlySet<string>> {
+  const names = rollout === undefined || rollout.endedAt === '' ? [] : rollout.worst.map(({ node }) => node);
+  const isUpToDate = async (name: string): Promise<boolean> => {
+    const [status, lease] = await Promise.all([fleet.get('status', name), fleet.get('leases', name)]);
+    const isAnswered = lease === undefined || lease.phase === 'released';
+    return isAnswered && status?.restored === true && status.hash !== '' && status.hash === status.desired;
+  };
+  const upToDate = await Promise.all(names.map(isUpToDate));
+  return new Set(names.filter((_, i) => upToDate[i]));
 }
 
 async function watchChange(session: Session, id: string): Promise<ExitCode> {
   const fleet = await session.fleet();
-  // What was published gets a view as soon as the merger reads it; for anything else the watch would never end.
-  if ((await fleet.get('changes', id)) === undefined && !(await fleet.isUnread(id))) throw notShown(id, false);
-  const end = await showProgress(session, id, 'out', { endsWhenPaused: false }, (seen) =>
-    session.isJson ? JSON.stringify(changeJson(id, seen)) : progressLine(id, seen, session),
+  // A published change gets a view as soon as the merger reads it. For anything else, the watch would never end.
+  if ((await fleet.get('changes', id)) === undefined && !(await fleet.unreadChanges()).includes(id))
+    throw changeNotFound(id, []);
+  const end = await showProgress(session, id, 'out', { endsWhenPaused: false }, (progress) =>
+    session.isJson ? JSON.stringify(changeJson(id, progress)) : progressLine(id, progress, session),
   );
   return end.exit;
 }
@@ -72,7 +85,7 @@ async function showOverview(session: Session): Promise<ExitCode> {
   return EXIT.done;
 }
 
-/** Read every second and printed when it differs: there is no single stream to watch for an overview. */
+/** Reads every second and prints differences, because an overview has no single stream to watch. */
 async function watchOverview(session: Session): Promise<ExitCode> {
   const { io } = session;
   const screen = session.isJson ? undefined : live(io, 'out');

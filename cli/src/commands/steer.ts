@@ -10,7 +10,7 @@ export interface SteerFlags {
   readonly wait?: string;
 }
 
-/** Asks a service for something and prints its answer: JSON, or a sentence for people. */
+/** Sends a request to a service and prints the answer: JSON, or a sentence for people. */
 async function ask<T>(
   session: Session,
   subject: string,
@@ -48,18 +48,23 @@ export const abort = steer('abort', (change, phase) => {
   return `aborted: rolling back; follow it with sluice status ${change} -w`;
 });
 
-/** `sluice retry CHANGE`: publishes its content again, as a new change. */
-export async function retry(session: Session, id: string, { wait }: SteerFlags): Promise<ExitCode> {
-  const timeoutMs = durationOf(wait, '--wait');
-  const fleet = await session.fleet();
-  const answer = await fleet.request<{ readonly change: string }>('ops.config.retry', {
-    change: changeIdOf(id),
-    by: askedBy(session.io),
-  });
-  return report(session, answer.change, timeoutMs);
-}
+/** Asks for a new change that follows from another one, and waits for its end if asked to. */
+const publishFrom =
+  (subject: string) =>
+  async (session: Session, id: string, { wait }: SteerFlags): Promise<ExitCode> => {
+    const timeoutMs = durationOf(wait, '--wait');
+    const fleet = await session.fleet();
+    const request = { change: changeIdOf(id), by: askedBy(session.io) };
+    const { change } = await fleet.request<{ readonly change: string }>(subject, request);
+    return report(session, change, timeoutMs);
+  };
 
-/** `sluice skip NODE`: its open rollout goes on without it. */
+/** `sluice retry CHANGE`: publishes its content again, as a new change. */
+export const retry = publishFrom('ops.config.retry');
+/** `sluice rollback CHANGE`: publishes the state before it, as a new change. */
+export const rollback = publishFrom('ops.config.rollback');
+
+/** `sluice skip NODE`: its open rollout continues without it. */
 export function skip(session: Session, name: string, { reason }: SteerFlags): Promise<ExitCode> {
   const node = nodeNameOf(name);
   return ask(
@@ -70,6 +75,8 @@ export function skip(session: Session, name: string, { reason }: SteerFlags): Pr
   );
 }
 
+const LEAST_FOR_MS = 1_000;
+
 /** `sluice take NODE --owner NAME`: another tool, or a person, takes it out of service. */
 export function take(
   session: Session,
@@ -77,7 +84,7 @@ export function take(
   { owner, reason, for: duration }: SteerFlags & { readonly owner: string; readonly for?: string },
 ): Promise<ExitCode> {
   const node = nodeNameOf(name);
-  const forMs = durationOf(duration, '--for');
+  const forMs = durationOf(duration, '--for', LEAST_FOR_MS);
   const [until, sooner] = duration === undefined ? ['', ''] : [` for ${duration}`, ' earlier'];
   return ask<{ readonly pool: string }>(
     session,
@@ -88,10 +95,12 @@ export function take(
   );
 }
 
-/** `sluice give NODE --owner NAME`: it is in service again. */
+/** `sluice give NODE --owner NAME`: returns it to service. */
 export function give(session: Session, name: string, { owner }: { readonly owner: string }): Promise<ExitCode> {
   const node = nodeNameOf(name);
-  return ask(session, 'ops.pool.give', { node, owner }, () => `${node} is back in service`);
+  return ask<{ readonly returned: boolean }>(session, 'ops.pool.give', { node, owner }, ({ returned }) =>
+    returned ? `${node} is back in service` : `${node} was not taken: there is nothing to give back`,
+  );
 }
 
 /** `sluice remove NODE [--force]`: it has left for good. A node that still reports needs `--force`. */
@@ -109,7 +118,7 @@ export function removeNode(
   );
 }
 
-/** `sluice label NODE KEY=VALUE KEY-`: sets labels of a node, or removes labels that were set. */
+/** `sluice label NODE KEY=VALUE KEY-`: sets labels of a node, or removes labels that a person set. */
 export function label(session: Session, name: string, changes: readonly string[]): Promise<ExitCode> {
   const node = nodeNameOf(name);
   return ask<{ readonly labels: Readonly<Record<string, string>> }>(
@@ -120,7 +129,7 @@ export function label(session: Session, name: string, changes: readonly string[]
   );
 }
 
-/** `sluice clear HASH`: a config that is known-bad may be rolled out again. */
+/** `sluice clear HASH`: allows a known-bad config to be rolled out again. */
 export function clear(session: Session, hash: string, { reason }: SteerFlags): Promise<ExitCode> {
   return ask<{ readonly hash: string; readonly recipe: string }>(
     session,

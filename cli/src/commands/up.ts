@@ -20,14 +20,14 @@ export interface UpFlags {
 const DEFAULT_NODES = '10';
 const NATS_PORT = 4_222;
 
-/** `sluice up`: everything on this machine, until Ctrl-C. */
+/** `sluice up`: runs everything on this machine, until Ctrl-C. */
 export async function up(session: Session, flags: UpFlags): Promise<ExitCode> {
   const { io } = session;
   const withKube = flags.kube === true;
-  const data = flags.data ?? (withKube ? join(defaultDataFolder(io.env), 'kubernetes') : defaultDataFolder(io.env));
-  const [port, said] = [portOf(flags.port), nodesSaid(flags)];
+  const data = flags.data ?? defaultDataFolder(io.env, withKube ? 'sluice-kubernetes' : 'sluice');
+  const [port, declared] = [portOf(flags.port), nodesSaid(flags)];
   if (flags.keepCrds === true && !withKube) throw new UsageError('--keep-crds needs --kube');
-  const nodes = withKube ? await withKubernetes(session, flags, said) : (said ?? nodesBefore(data));
+  const nodes = withKube ? await withKubernetes(session, flags, declared) : (declared ?? nodesBefore(data));
   const options = { data, port, nodes, kubernetes: withKube, signal: io.interrupted };
   io.say(`Starting nats-server, the services ${servicesOf(withKube).join(', ')} and ${nodes.length} nodes in ${data}`);
   const running = await startUp({ ...options, say: io.say });
@@ -36,7 +36,7 @@ export async function up(session: Session, flags: UpFlags): Promise<ExitCode> {
     else io.out(running.url);
     if (running.missing.length > 0 && !io.interrupted.aborted)
       io.say(`Not ready yet: ${running.missing.join(', ')}; look at the logs in ${join(running.data, 'logs')}`);
-    if (!io.interrupted.aborted) for (const line of welcome(running.url, running.data, withKube)) io.say(line);
+    if (!io.interrupted.aborted) for (const line of welcome(running.url, running.data, withKube, io.env)) io.say(line);
     await aborted(io.interrupted);
     io.say('Stopping; the data is kept');
   } finally {
@@ -64,11 +64,11 @@ function nodesBefore(data: string): readonly InventoryNode[] {
   return existsSync(before) ? readInventory(before) : localNodes(DEFAULT_NODES);
 }
 
-/** By default, the nodes are those of Kubernetes. */
+/** By default, the nodes of Kubernetes are used. */
 async function withKubernetes(
   { io }: Session,
   { keepCrds = false }: UpFlags,
-  said: readonly InventoryNode[] | undefined,
+  declared: readonly InventoryNode[] | undefined,
 ): Promise<readonly InventoryNode[]> {
   const { prepareKubernetes } = await import('../up/kubernetes.js');
   const names = await prepareKubernetes({
@@ -78,22 +78,24 @@ async function withKubernetes(
     version: packageVersion(),
     signal: io.interrupted,
   });
-  if (said === undefined)
+  if (declared === undefined)
     io.say(
       `Each of its ${names.length} Nodes gets an applier on this machine, which only writes to the data folder. Drains are real: they evict pods`,
     );
-  else io.say('A drain needs a Kubernetes Node with the name of the node: without one, it stays blocked');
+  else io.say('A drain needs a Kubernetes Node with the same name as the node: without one, it stays blocked');
   // Their labels are known from Kubernetes.
-  return said ?? names.map((name) => ({ name, labels: {} }));
+  return declared ?? names.map((name) => ({ name, labels: {} }));
 }
 
-function welcome(url: string, data: string, withKube: boolean): string[] {
+function welcome(url: string, data: string, withKube: boolean, env: Session['io']['env']): string[] {
   const isDefault = url.endsWith(`:${NATS_PORT}`);
   const manifest =
     '{"apiVersion": "sluice.dev/v1alpha1", "kind": "File", "metadata": {"name": "motd"}, "spec": {"nodeSelector": {}, "path": "/etc/motd", "content": "hello {{ node.name }}"}}';
   return [
     '',
     'Try, in another terminal:',
+    // The context would replace the URL.
+    ...(env['NATS_CONTEXT'] ? ['  unset NATS_CONTEXT'] : []),
     ...(isDefault ? [] : [`  export NATS_URL=${url}`]),
     '  sluice get nodes',
     `  echo '${manifest}' | ${withKube ? 'kubectl' : 'sluice'} apply -f -${withKube ? '' : ' --wait'}   # then: cat ${data}/nodes/*/root/etc/motd`,

@@ -16,6 +16,12 @@ test.each([
     'waiting for c3, c5: they change some of the same nodes or fragments',
   ],
   [
+    'needs',
+    { phase: 'waiting' as const, needs: ['Vrf/red'], needsUntilMs: Date.UTC(2026, 10, 25) },
+    undefined,
+    'needs Vrf/red, which does not exist yet: apply it, or use sluice abort c7; it is rejected at 2026-11-25T00:00:00.000Z',
+  ],
+  [
     'rejected',
     {
       phase: 'rejected' as const,
@@ -29,7 +35,7 @@ test.each([
     'stalled',
     {},
     { stalledBy: ['n1', 'n2'] },
-    'stalled: no report from n1, n2; to continue without a node, run sluice skip NODE, or sluice remove NODE if it is gone for good',
+    'stalled: waits for n1, n2; bring the nodes back, or continue without one: sluice skip NODE, or sluice remove NODE if it is gone for good',
   ],
   ['reverting', {}, { phase: 'reverting' as const, reason: 'n1 is invalid' }, 'failed (n1 is invalid); rolling back'],
   [
@@ -45,6 +51,12 @@ test.each([
     'rolled back: n1 is invalid',
   ],
   [
+    'reverted',
+    { phase: 'ended' as const, outcome: 'reverted', reason: 'n1 is failed: /etc/x is a mount point' },
+    { phase: 'reverted' as const, nodes: 3, pools: { w: { nodes: 3, done: 3, active: 0, untouched: 3, degraded: 0 } } },
+    'it ended before any node was changed: n1 is failed: /etc/x is a mount point',
+  ],
+  [
     'committed',
     { phase: 'committed' as const },
     { phase: 'succeeded' as const, deferred: 2 },
@@ -54,21 +66,37 @@ test.each([
   expect(why(change, rollout)).toMatchObject({ because, text });
 });
 
-test('a pool with no room names who takes it', () => {
+test('a stalled rollout waits for nodes, each for its reason, and the way out fits the reasons', () => {
+  const unavailable = [
+    { node: 'n1', because: 'taken by me: bios', lease: '' },
+    { node: 'n2', because: 'silent', lease: '' },
+  ];
+  const text = (...stalledBy: string[]): string =>
+    why({}, { stalledBy }, new Map([['w', { unavailable } as unknown as PoolView]])).text;
+  expect(text('n1')).toBe(
+    'stalled: waits for n1 (taken by me: bios); give taken nodes back with sluice give NODE --owner OWNER',
+  );
+  expect(text('n1', 'n2')).toContain('n2 (silent); give taken nodes back');
+  expect(text('n1', 'n2')).toContain('; bring the nodes back, or continue without one: sluice skip NODE');
+});
+
+test('names the nodes that use up the budget of a pool', () => {
   const pool = {
     pool: 'w',
     budget: 1,
     used: 1,
     unavailable: [{ node: 'n9', because: 'silent', lease: '' }],
   } as unknown as PoolView;
-  expect(why({}, { pools: { w: { nodes: 3, done: 1, active: 0, untouched: 0 } } }, new Map([['w', pool]]))).toEqual({
+  expect(
+    why({}, { pools: { w: { nodes: 3, done: 1, active: 0, untouched: 0, degraded: 0 } } }, new Map([['w', pool]])),
+  ).toEqual({
     because: 'budget',
     holders: ['n9'],
     text: 'the budget of pool w is used up: 1 unavailable, 1 allowed: n9 (silent)',
   });
 });
 
-test('of a node the scheduler is asked', async () => {
+test('asks the scheduler about a node', async () => {
   const answers = {
     'ops.node.why': ({ node }: Record<string, unknown>) => ({
       node,
@@ -84,7 +112,7 @@ test('of a node the scheduler is asked', async () => {
   });
 });
 
-test('of a node that drains it is told how far that is, and what holds it up since when', () => {
+test("shows the progress of a node's drain, and what has blocked it since when", () => {
   const answer = { because: 'draining', text: 'it is being drained', holders: [] };
   const drain = {
     state: 'draining',
@@ -109,7 +137,7 @@ test('of a node that drains it is told how far that is, and what holds it up sin
   );
 });
 
-test('of a change whose drains are blocked it is told which, since when and by what', () => {
+test('lists the blocked drains of a change, what blocks them, and since when', () => {
   const blocked = (node: string, change = 'c7') =>
     ({
       node,

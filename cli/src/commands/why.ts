@@ -1,19 +1,23 @@
 import type { ChangeView, DrainView, PoolView, ReviewView, RolloutView } from '#libs/contracts';
 import { isChangeId } from '#libs/contracts';
+import { holdersOf } from '../output/holders.js';
 import { EXIT, type ExitCode } from '../output/exit.js';
+import { unreadText } from '../change/change-not-found.js';
 import { changeStatus } from '../change/change-status.js';
 import { nodeNameOf } from '../input/arguments.js';
 import type { Session } from '../connection/session.js';
 import { reasonTexts } from '../output/reasons.js';
+import { nodesReached } from '../output/rollout-tree.js';
+import { count } from '../output/table.js';
 
 export interface Why {
   readonly because: string;
   readonly text: string;
-  /** The changes or nodes that it waits for. */
+  /** The changes or nodes for which it waits. */
   readonly holders: readonly string[];
 }
 
-/** `sluice why NODE|CHANGE`: the one reason why it waits, or how it ended. */
+/** `sluice why NODE|CHANGE`: the reason why it waits, or how it ended. */
 export async function why(session: Session, subject: string): Promise<ExitCode> {
   const fleet = await session.fleet();
   if (!isChangeId(subject)) {
@@ -30,6 +34,8 @@ export async function why(session: Session, subject: string): Promise<ExitCode> 
     fleet.list('pools'),
     fleet.list('drains'),
   ]);
+  if (change === undefined && (await fleet.unreadChanges()).includes(subject))
+    return print(session, { change: subject, ...unread(subject) });
   if (change === undefined)
     throw new Error(
       `change ${subject} not found: list changes with sluice get changes (if ${subject} is a node: sluice get nodes ${subject})`,
@@ -37,7 +43,7 @@ export async function why(session: Session, subject: string): Promise<ExitCode> 
   return print(session, { change: subject, ...whyChange(change, review, rollout, pools, [...drains.values()]) });
 }
 
-/** The scheduler knows that the node drains; the drain service knows how far it is, and what blocks it. */
+/** The scheduler knows that the node is draining. The drain service knows its progress, and what blocks it. */
 export function whyDraining(answer: Why, drain: DrainView | undefined): Why {
   if (drain?.state !== 'draining' || (drain.total === 0 && drain.reason === '')) return answer;
   const waiting = drain.waitingFor.length === 0 ? '' : `, waiting for ${drain.waitingFor.join(', ')}`;
@@ -60,6 +66,7 @@ export function whyChange(
     case 'rejected':
       return answer('rejected', `rejected: ${rejectionOf(change, review)}`);
     case 'waiting': {
+      if (change.needs.length > 0) return answer('needs', needsText(change, review), change.needs);
       const others = change.waitsFor.join(', ');
       return answer(
         'waiting',
@@ -73,10 +80,10 @@ export function whyChange(
         `paused${detail === '' ? '' : `: ${detail}`}; continue with sluice resume ${change.change}`,
       );
     case 'stalled':
-      return answer('stalled', stalledText(stalledBy), stalledBy);
+      return answer('stalled', stalledText(stalledBy, pools), stalledBy);
     case 'reverting':
       return stalledBy.length > 0
-        ? answer('stalled', `${failed}; the rollback is ${stalledText(stalledBy)}`, stalledBy)
+        ? answer('stalled', `${failed}; the rollback is ${stalledText(stalledBy, pools)}`, stalledBy)
         : answer('reverting', `${failed}; rolling back`, active(rollout));
     case 'rolling':
       return rolling(rollout as RolloutView, pools, drains);
@@ -89,14 +96,23 @@ export function whyChange(
     case 'complete':
     case 'published':
       return answer(word, `${word}: ${detail}; if this takes long, sluice doctor shows which service is missing`);
-    case 'reverted':
-      return answer(word, `rolled back${detail === '' ? '' : `: ${detail}`}`);
+    case 'reverted': {
+      const isUntouched = rollout !== undefined && rollout.nodes > 0 && nodesReached(rollout) === 0;
+      const text = isUntouched ? 'it ended before any node was changed' : 'rolled back';
+      return answer(word, `${text}${detail === '' ? '' : `: ${detail}`}`);
+    }
     default:
       return answer(word, `ended: ${word}${detail === '' ? '' : `: ${detail}`}`);
   }
 }
 
 const answer = (because: string, text: string, holders: readonly string[] = []): Why => ({ because, text, holders });
+
+function needsText({ needs, needsUntilMs, change }: ChangeView, review: ReviewView | undefined): string {
+  const who = reasonTexts(review?.verdict === 'blocked' ? review.reasons : []).map(({ text }) => text);
+  const wayOut = `apply ${needs.length === 1 ? 'it' : 'them'}, or use sluice abort ${change}; it is rejected at ${new Date(needsUntilMs).toISOString()}`;
+  return `needs ${needs.join(', ')}, which ${needs.length === 1 ? 'does' : 'do'} not exist yet${who.length === 0 ? '' : ` (${who.join('; ')})`}: ${wayOut}`;
+}
 
 function rejectionOf(change: ChangeView, review: ReviewView | undefined): string {
   const reasons = change.reasons.length > 0 ? change.reasons : (review?.reasons ?? []);
@@ -107,23 +123,28 @@ function rejectionOf(change: ChangeView, review: ReviewView | undefined): string
   );
 }
 
-const stalledText = (nodes: readonly string[]): string =>
-  `stalled: no report from ${nodes.join(', ')}; to continue without a node, run sluice skip NODE, or sluice remove NODE if it is gone for good`;
+const unread = (change: string): Why =>
+  answer(
+    'published',
+    `${unreadText([change])}: it waits for the merger; sluice doctor shows why the merger does not read it`,
+  );
 
-function deferredText(count: number): string {
-  if (count === 0) return '';
-  return count === 1
-    ? '; 1 node is deferred and gets it as soon as it can'
-    : `; ${count} nodes are deferred and get it as soon as they can`;
+function stalledText(nodes: readonly string[], pools: ReadonlyMap<string, PoolView>): string {
+  const { text, wayOut } = holdersOf(nodes, pools.values());
+  return `stalled: waits for ${text}; ${wayOut}`;
+}
+
+function deferredText(nodes: number): string {
+  if (nodes === 0) return '';
+  return `; ${count(nodes, 'node is deferred and gets it as soon as it can', 'nodes are deferred and get it as soon as they can')}`;
 }
 
 function rolling(rollout: RolloutView, pools: ReadonlyMap<string, PoolView>, drains: readonly DrainView[]): Why {
   const busy = active(rollout);
   if (busy.length > 0) {
-    const nodes = busy.length === 1 ? '1 node' : `${busy.length} nodes`;
     return answer(
       'under-way',
-      `${nodes} in progress: ${busy.slice(0, 10).join(', ')}${blockedDrains(rollout, drains)}`,
+      `${count(busy.length, 'node')} in progress: ${busy.slice(0, 10).join(', ')}${blockedDrains(rollout, drains)}`,
       busy,
     );
   }
@@ -158,6 +179,6 @@ const active = (rollout: RolloutView | undefined): string[] =>
     .map(({ node }) => node);
 
 function print(session: Session, result: Why & { readonly change?: string }): ExitCode {
-  session.io.out(session.isJson ? JSON.stringify(result) : result.text);
+  session.io.out(session.isJson ? JSON.stringify(result) : result.text.replaceAll('\n', '\n  '));
   return EXIT.done;
 }

@@ -13,14 +13,14 @@ export interface Session {
   readonly flags: GlobalFlags;
   readonly isJson: boolean;
   /**
-   * Connects at the first call; throws NoConnectionError when no server answers, and AccessError when credentials,
+   * Connects at the first call. Throws NoConnectionError if no server answers, and AccessError if credentials,
    * certificates or TLS settings are wrong.
    */
   fleet(): Promise<FleetClient>;
   close(): Promise<void>;
 }
 
-/** Without an answer by then the command ends with exit code 6. */
+/** Without an answer in this time, the command ends with exit code 6. */
 const CONNECT_MS = 4_000;
 
 /** Opens a session that connects only when it has to. */
@@ -40,7 +40,7 @@ export function openSession(io: Io, flags: GlobalFlags): Session {
       if ((error as Error).name !== 'NoConnectionError') throw error;
       throw new NoConnectionError(
         `${(error as Error).message} (address from ${target.from})\n` +
-          'Is it running? Start a local fleet with sluice up, or choose another server with --server, --context or NATS_URL.',
+          'Is it running? Start a local fleet with sluice up, or choose another server with --server or --context.',
       );
     }
   };
@@ -52,6 +52,9 @@ export function openSession(io: Io, flags: GlobalFlags): Session {
     close: async () => void (await fleet?.then((client) => client.close()).catch(() => undefined)),
   };
 }
+
+/** The source of the changes that the CLI publishes. */
+export const SOURCE = 'cli';
 
 /** Who asks, as the ledger will show it. */
 export const askedBy = (io: Io): string => io.env['USER'] || io.env['LOGNAME'] || userInfo().username;

@@ -21,7 +21,7 @@ export interface Stage {
 /** One expectation of the demo, and whether it was met. */
 export interface Step {
   readonly expected: string;
-  readonly seen: string;
+  readonly actual: string;
   readonly ok: boolean;
 }
 
@@ -69,7 +69,7 @@ export async function tellDemo(stage: Stage): Promise<readonly Step[]> {
     ends(bad, EXIT.failed, 'the bad change is rolled back'),
     {
       expected: 'the bad config is known-bad',
-      seen: `${knownBad.length} configs in known-bad`,
+      actual: `${knownBad.length} configs in known-bad`,
       ok: knownBad.length > 0,
     },
     filesAre(afterBad, 'every node has its greeting again'),
@@ -99,7 +99,7 @@ interface PublishedChange {
 }
 
 async function publish({ fleet, signal, tell }: Stage, change: object): Promise<PublishedChange> {
-  const { change: id } = await fleet.publishChange('demo', JSON.stringify(change), `demo:${randomUUID()}`);
+  const id = await fleet.publishChange('demo', JSON.stringify(change), randomUUID());
   tell(`  $ sluice apply -f change.yaml --wait      # ${id}`);
   return {
     id,
@@ -138,13 +138,13 @@ function filesAre(files: ReadonlyMap<string, string>, expected: string): Step {
   const wrong = DEMO_NODES.filter(({ name }) => !isGoodFile(name, files.get(name) ?? '')).map(
     ({ name }) => `${name}: ${JSON.stringify(files.get(name) ?? null)}`,
   );
-  return { expected, seen: wrong.length === 0 ? 'as expected' : wrong.join(', '), ok: wrong.length === 0 };
+  return { expected, actual: wrong.length === 0 ? 'as expected' : wrong.join(', '), ok: wrong.length === 0 };
 }
 
 function ends({ id, end }: PublishedChange, exit: number, expected: string): Step {
   return {
     expected,
-    seen: `${id} ${end.status.word}${end.because === 'ended' ? '' : ` (${end.because})`} ${end.status.detail}`.trim(),
+    actual: `${id} ${end.status.word}${end.because === 'ended' ? '' : ` (${end.because})`} ${end.status.detail}`.trim(),
     ok: end.because === 'ended' && end.exit === exit,
   };
 }

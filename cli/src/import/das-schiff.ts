@@ -21,9 +21,9 @@ const LAYER2 = [
 export function importVrf(document: Fields, report: ImportReport): void {
   const { name, spec, nodeSelector } = read(document, report);
   const fabric = spec.take(['vni', 'routeTarget']);
-  const [given = '', ...more] = Object.keys(fabric);
-  const isHalf = given !== '' && more.length === 0;
-  if (isHalf) spec.say(`skipped ${given}: it needs ${given === 'vni' ? 'routeTarget' : 'vni'} as well`);
+  const [field = '', ...more] = Object.keys(fabric);
+  const isHalf = field !== '' && more.length === 0;
+  if (isHalf) spec.say(`skipped ${field}: it needs ${field === 'vni' ? 'routeTarget' : 'vni'} as well`);
   const loopbacks = spec.called('loopbacks', 'name', 'loopback ').flatMap((one) => {
     const { subnet } = one.place.take(['subnet']);
     one.place.rest();
@@ -54,25 +54,25 @@ export function importLayer2(document: Fields, report: ImportReport): void {
 }
 
 /**
- * The network operator's `BGPPeering`, once its networks are known: it has no selector of its own there, and is where
- * the network is. The password is a secret, which no fragment carries.
+ * The network operator's `BGPPeering`, once its networks are known. It has no selector there, but belongs to the nodes
+ * of its network. Its password is a secret, which fragments must not contain.
  */
 export function importPeering(document: Fields, report: ImportReport, networks: readonly Fields[]): void {
   const { name, spec } = read(document, report);
   const peeringVlan = spec.map('peeringVlan');
-  const wanted = String(peeringVlan.raw('name') ?? '');
+  const vlanName = String(peeringVlan.raw('name') ?? '');
   peeringVlan.rest();
-  const network = networks.find((one) => fieldsAt(one, 'metadata')['name'] === wanted);
+  const network = networks.find((one) => fieldsAt(one, 'metadata')['name'] === vlanName);
   if (network === undefined)
     spec.say(
-      `Layer2NetworkConfiguration ${wanted} is not in the input: the peering selects all nodes, so the network must be on all of them`,
+      `Layer2NetworkConfiguration ${vlanName} is not in the input: the peering selects all nodes, so the network must be on all of them`,
     );
   const { remoteASN, enableBFD } = spec.take(['remoteASN', 'enableBFD']);
   const manifest = { ...spec.take(PEERING), ...(enableBFD === undefined ? {} : { bfd: enableBFD }), ...filters(spec) };
   spec.rest();
   report.add('BgpPeering', name, {
     nodeSelector: network === undefined ? {} : selectorOf(network),
-    network: report.nameOf('Layer2Network', wanted),
+    network: report.nameOf('Layer2Network', vlanName),
     ...(remoteASN === undefined ? {} : { remoteAs: remoteASN }),
     ...literal(manifest),
   });
@@ -85,7 +85,7 @@ export function importRoutingTable(document: Fields, report: ImportReport): void
   spec.rest();
 }
 
-/** Which routes are imported and exported. */
+/** The routes that are imported and exported. */
 function filters(spec: Place): Fields {
   return Object.fromEntries(
     ['import', 'export'].flatMap((field) => {
@@ -99,7 +99,7 @@ function filters(spec: Place): Fields {
   );
 }
 
-/** Absent means all nodes there. What is no selector stays what it is, to be refused: all nodes are not meant. */
+/** Absent means all nodes there. An invalid selector is kept, so that it is refused and does not select all nodes. */
 const selectorOf = (document: Fields): unknown => fieldsAt(document, 'spec')['nodeSelector'] ?? {};
 
 function read(

@@ -9,24 +9,19 @@ export interface Contents {
   readonly hash?: string;
 }
 
-/** A text that Ignition puts into a file, or why it cannot be imported. */
-export type Content = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly why: string };
+/** What a file in Ignition contains, or why it cannot be imported. */
+export type Content = { readonly ok: true; readonly bytes: Buffer } | { readonly ok: false; readonly why: string };
 
-/** Reads Ignition's `contents`: a `data:` URL, optionally compressed, optionally with a digest. */
+/** Reads Ignition's `contents`: a `data:` URL, which may be compressed and may have a digest. */
 export function contentOf({ source, compression, hash }: Contents): Content {
-  if (source === undefined || source === '') return { ok: true, text: '' };
+  if (source === undefined || source === '') return { ok: true, bytes: Buffer.alloc(0) };
   if (!source.startsWith('data:')) return no(`import does not download its content from ${source.slice(0, 100)}`);
   const data = dataOf(source);
   if (data === undefined) return no('malformed data: URL');
   const plain = expanded(data, compression);
   if (typeof plain === 'string') return no(plain);
   const wrong = wrongDigest(plain, hash);
-  if (wrong !== undefined) return no(wrong);
-  try {
-    return { ok: true, text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(plain) };
-  } catch {
-    return no('its content is not valid UTF-8');
-  }
+  return wrong === undefined ? { ok: true, bytes: plain } : no(wrong);
 }
 
 const no = (why: string): Content => ({ ok: false, why });
@@ -37,7 +32,7 @@ function dataOf(url: string): Buffer | undefined {
   if (data === undefined) return undefined;
   try {
     if (/;base64$/i.test(match?.[1] ?? '')) return Buffer.from(decodeURIComponent(data), 'base64');
-    // What is percent-encoded are bytes, and not always of UTF-8.
+    // Percent-encoding stands for bytes, which need not be UTF-8.
     return Buffer.from(
       data
         .replaceAll(/[^%\x21-\x7e]/g, (character) => encodeURIComponent(character))
@@ -63,9 +58,9 @@ function expanded(data: Buffer, compression = ''): Buffer | string {
 
 function wrongDigest(content: Buffer, hash = ''): string | undefined {
   if (hash === '') return undefined;
-  const [, kind = '', wanted = ''] = /^(sha256|sha512)-([0-9a-f]+)$/.exec(hash) ?? [];
+  const [, kind = '', digest = ''] = /^(sha256|sha512)-([0-9a-f]+)$/.exec(hash) ?? [];
   if (kind === '') return `unsupported digest ${JSON.stringify(hash.slice(0, 40))}; use sha256 or sha512`;
-  return createHash(kind).update(content).digest('hex') === wanted
+  return createHash(kind).update(content).digest('hex') === digest
     ? undefined
     : `its content does not match its ${kind} digest`;
 }

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { importDocuments } from './import-documents.js';
-import { file, files, ignition, machineConfig, specs, words } from './machine-config.fixture.js';
+import { file, files, ignition, machineConfig, specs, messagesOf } from './machine-config.fixture.js';
 
 const KEYS = ['IGq6', 'IGq7', 'IGq8'].map((end) => `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA${end} core@example`);
 const units = (...list: object[]): object => ({ systemd: { units: list } });
@@ -8,7 +8,7 @@ const names = (...documents: object[]): unknown[] =>
   importDocuments(documents).manifests.map(({ kind, metadata }) => `${kind}/${(metadata as { name: string }).name}`);
 
 describe('MachineConfigs of one role', () => {
-  test('merge a unit field by field: what is said later replaces, what is not said is inherited, drop-ins go by their names', () => {
+  test('merge a unit field by field: later values win, missing ones are inherited, drop-ins are merged by name', () => {
     const both = [
       ignition(
         '99-x',
@@ -46,24 +46,24 @@ describe('MachineConfigs of one role', () => {
         ],
       },
     ]);
-    expect(words(...both)).toEqual([
+    expect(messagesOf(...both)).toEqual([
       'MachineConfig/01-x: enabled of kubelet.service is overridden by MachineConfig/99-x',
       'MachineConfig/01-x: drop-in 20-b.conf of kubelet.service is overridden by MachineConfig/99-x',
     ]);
   });
 
-  test('say nothing where they only add, and a fragment keeps the name of the first that spoke of it', () => {
+  test('merge without a message if they only add, and a fragment keeps the name of the first that defined it', () => {
     const [first, second] = [
       ignition('01-x', units({ name: 'a.service', contents: 'x' })),
       ignition('99-x', units({ name: 'a.service', contents: 'x', enabled: true })),
     ] as const;
     expect(specs('SystemdUnit', first, second)).toMatchObject([{ content: 'x', enabled: true }]);
-    expect(words(first, second)).toEqual([]);
+    expect(messagesOf(first, second)).toEqual([]);
     expect(names(first, second)).toEqual(names(first));
     expect(names(first, second)[0]).toBe('SystemdUnit/01-x-a-service');
   });
 
-  test('undo what an earlier one says: an empty content, a mask that is taken away', () => {
+  test('remove earlier values with an empty content, or without the mask', () => {
     const both = [
       ignition('a', units({ name: 'a.service', contents: 'x', mask: true, enabled: true })),
       ignition('b', units({ name: 'a.service', contents: '', mask: false })),
@@ -71,13 +71,13 @@ describe('MachineConfigs of one role', () => {
     expect(specs('SystemdUnit', ...both)).toEqual([
       { nodeSelector: expect.anything() as unknown, name: 'a.service', enabled: true },
     ]);
-    expect(words(...both)).toEqual([
+    expect(messagesOf(...both)).toEqual([
       'MachineConfig/a: content of a.service is overridden by MachineConfig/b',
       'MachineConfig/a: mask of a.service is overridden by MachineConfig/b',
     ]);
   });
 
-  test('inherit a drop-in that is only named again, and take back one that is made empty', () => {
+  test('inherit a drop-in that is only named again, and remove one that is made empty', () => {
     const dropIns = (a: object, b: object): object =>
       units({
         name: 'a.service',
@@ -91,7 +91,9 @@ describe('MachineConfigs of one role', () => {
       ignition('b', dropIns({}, { contents: '' })),
     ];
     expect(specs('SystemdUnit', ...both)).toMatchObject([{ dropIns: [{ name: 'a.conf', content: 'a' }] }]);
-    expect(words(...both)).toEqual(['MachineConfig/a: drop-in b.conf of a.service is overridden by MachineConfig/b']);
+    expect(messagesOf(...both)).toEqual([
+      'MachineConfig/a: drop-in b.conf of a.service is overridden by MachineConfig/b',
+    ]);
   });
 
   test('merge a file: the content is replaced, mode and owner are inherited', () => {
@@ -100,15 +102,15 @@ describe('MachineConfigs of one role', () => {
       machineConfig('b', files(file('/a', 'data:,b'))),
     ];
     expect(specs('File', ...both)).toMatchObject([{ path: '/a', content: 'b', mode: '0600', owner: 'core' }]);
-    expect(words(...both)).toEqual(['MachineConfig/a: content of /a is overridden by MachineConfig/b']);
+    expect(messagesOf(...both)).toEqual(['MachineConfig/a: content of /a is overridden by MachineConfig/b']);
     expect(
       specs('File', ...both, machineConfig('c', files({ path: '/a', mode: 420, user: { name: 'root' } }))),
     ).toMatchObject([{ content: 'b', mode: '0644', owner: 'root' }]);
   });
 
-  test('inherit the compression of contents, as Ignition does: what then cannot be read is left out', () => {
+  test('inherit the compression of contents, as Ignition does, and skip what cannot be read with it', () => {
     const packed = file('/a', `data:;base64,${gzipSync('a').toString('base64')}`, {}, { compression: 'gzip' });
-    expect(words(machineConfig('a', files(packed)), machineConfig('b', files(file('/a', 'data:,b'))))).toEqual([
+    expect(messagesOf(machineConfig('a', files(packed)), machineConfig('b', files(file('/a', 'data:,b'))))).toEqual([
       'MachineConfig/a: content of /a is overridden by MachineConfig/b',
       'skipped MachineConfig/b /a: its content is not valid gzip',
     ]);
@@ -121,7 +123,7 @@ describe('MachineConfigs of one role', () => {
     ).toMatchObject([{ content: 'b' }]);
   });
 
-  test('append to what one of them says, in the words of Ignition 3 and of Ignition 2', () => {
+  test('append to earlier content, in the syntax of Ignition 3 and of Ignition 2', () => {
     const two = machineConfig('c', {
       config: {
         ignition: { version: '2.2.0' },
@@ -134,26 +136,25 @@ describe('MachineConfigs of one role', () => {
       two,
     ];
     expect(specs('File', ...all)).toMatchObject([{ content: 'abc' }]);
-    expect(words(...all)).toEqual([]);
+    expect(messagesOf(...all)).toEqual([]);
     expect(specs('File', two)).toEqual([]);
-    expect(words(two)).toEqual(['skipped MachineConfig/c /a: append is only supported after contents']);
+    expect(messagesOf(two)).toEqual(['skipped MachineConfig/c /a: append is only supported after contents']);
     expect(specs('File', machineConfig('b', files({ path: '/a', append: [{ source: 'data:,b' }] })))).toEqual([]);
   });
 
-  test("let files, directories and links of one path take each other's place", () => {
+  test('let files, directories and links of one path replace each other', () => {
     const both = [
       ignition('a', { storage: { files: [file('/a', 'data:,'), file('/b', 'data:,')] } }),
       ignition('b', { storage: { directories: [{ path: '/a' }], links: [{ path: '/b', target: '/c' }] } }),
     ];
-    expect(names(...both)).toEqual(['Directory/b-a', 'DisruptionPolicy/mco-worker']);
-    expect(words(...both)).toEqual([
-      'MachineConfig/b: skipped storage.links: unsupported field',
+    expect(names(...both)).toEqual(['Directory/b-a', 'Link/b-b', 'DisruptionPolicy/mco-worker']);
+    expect(messagesOf(...both)).toEqual([
       'MachineConfig/a: the file /a is overridden by the directory of MachineConfig/b',
       'MachineConfig/a: the file /b is overridden by the link of MachineConfig/b',
     ]);
   });
 
-  test('unite the keys of a user; one that is none is left out by itself', () => {
+  test('combine the keys of a user, and skip an invalid one', () => {
     const user = (...sshAuthorizedKeys: unknown[]): object => ({
       passwd: { users: [{ name: 'core', sshAuthorizedKeys }] },
     });
@@ -162,12 +163,12 @@ describe('MachineConfigs of one role', () => {
       ignition('b', user(KEYS[1], 'ssh-dss AAAA', KEYS[2])),
     ];
     expect(specs('SshKeys', ...both)).toMatchObject([{ user: 'core', keys: KEYS }]);
-    expect(words(...both)).toEqual([
+    expect(messagesOf(...both)).toEqual([
       expect.stringMatching(/^MachineConfig\/b user core: skipped the key "ssh-dss AAAA": must be one public key /),
     ]);
   });
 
-  test('add up their kernel arguments: those of Ignition last, texts with spaces in parts, and without those that are not allowed', () => {
+  test('combine their kernel arguments: those of Ignition last, split at spaces, without forbidden ones', () => {
     const all = [
       machineConfig('a', {
         config: { kernelArguments: { shouldExist: ['late=1', 'nosmt'] } },
@@ -178,7 +179,7 @@ describe('MachineConfigs of one role', () => {
     expect(specs('KernelArguments', ...all)).toMatchObject([
       { arguments: ['console=tty0', 'console=ttyS0', 'nosmt', 'y=1', 'late=1'] },
     ]);
-    expect(words(...all)).toEqual([
+    expect(messagesOf(...all)).toEqual([
       expect.stringMatching(
         /^MachineConfig\/b: skipped the kernel argument "x=\\"a b\\"": must be one kernel argument /,
       ),

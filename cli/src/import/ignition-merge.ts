@@ -1,12 +1,12 @@
 import { CONTENT_FIELDS, type Entry, type FieldValue } from './ignition.js';
 import type { ImportReport } from './import-report.js';
 
-/** They belong to a content, for which an override is reported. */
+/** They belong to a content, whose override is reported. */
 const UNNAMED: readonly string[] = Object.keys(CONTENT_FIELDS).filter((field) => field !== 'content');
 
 /**
- * Merges entries as Ignition and MCO do. A later file, directory or unit overrides the fields that it sets and inherits
- * the others; what it appends comes after what was appended. Files, directories and links of one path replace each
+ * Merges entries like Ignition and MCO. A later file, directory or unit overrides the fields that it sets and inherits
+ * the others. What it appends follows what was appended before. Files, directories and links of one path replace each
  * other.
  */
 export class IgnitionMerge {
@@ -34,11 +34,11 @@ export class IgnitionMerge {
 
   private merge(before: Entry, later: Entry): Entry {
     const fields = new Map<string, FieldValue>(before.fields);
-    for (const [field, said] of later.fields) {
+    for (const [field, value] of later.fields) {
       const old = fields.get(field);
-      if (old !== undefined && old.value !== said.value && !UNNAMED.includes(field))
-        this.report.say(old.where, `${field} of ${later.name} is overridden by ${said.where}`);
-      fields.set(field, said);
+      if (old !== undefined && old.value !== value.value && !UNNAMED.includes(field))
+        this.report.say(old.where, `${field} of ${later.name} is overridden by ${value.where}`);
+      fields.set(field, value);
     }
     return {
       ...before,

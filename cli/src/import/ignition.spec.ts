@@ -1,6 +1,6 @@
 import { KUBERNETES_YAML, readManifests } from '#libs/manifests';
 import { importDocuments } from './import-documents.js';
-import { file, files, ignition, machineConfig, specs, words } from './machine-config.fixture.js';
+import { file, files, ignition, machineConfig, specs, messagesOf } from './machine-config.fixture.js';
 
 const leftOut = (...places: string[]): string[] =>
   places.map((place) => `MachineConfig/m: skipped ${place}: unsupported field`);
@@ -15,31 +15,31 @@ describe('a config of Ignition', () => {
     ['-1', undefined],
     ['010000', undefined],
     ['1.5', undefined],
-  ])('with the mode %s comes to %s', (written, mode) => {
+  ])('with the mode %s becomes %s', (written, mode) => {
     const text = `kind: MachineConfig\nmetadata: {name: m}\nspec: {config: {storage: {files: [{path: /a, mode: ${written}}], directories: [{path: /b, mode: ${written}}]}}}\n`;
-    const { manifests, words: said } = importDocuments(readManifests(text, KUBERNETES_YAML).manifests);
+    const { manifests, words: messages } = importDocuments(readManifests(text, KUBERNETES_YAML).manifests);
     expect(
       manifests.filter(({ kind }) => kind !== 'DisruptionPolicy').map(({ spec }) => (spec as { mode?: string }).mode),
     ).toEqual(mode === undefined ? [] : [mode, mode]);
     const named = ['/a', '/b'].flatMap((path) => [
       `MachineConfig/m ${path}: skipped mode: must be a whole number from 0 to 4095`,
     ]);
-    expect(said.filter((word) => word.includes('mode'))).toEqual(mode === undefined ? named : []);
+    expect(messages.filter((word) => word.includes('mode'))).toEqual(mode === undefined ? named : []);
   });
 
   test.each<[string, object, string[]]>([
     [
-      'what is next to storage and the like',
+      'unsupported sections next to storage',
       { files: [{ path: '/a' }], networkd: { units: [{ name: 'n' }] }, unit: 1 },
       leftOut('config.files', 'config.networkd', 'config.unit'),
     ],
     [
-      'what is misspelt below',
+      'misspelled sections',
       { storage: { file: [{}] }, systemd: { unit: [{}] }, passwd: { user: [{}] } },
       leftOut('storage.file', 'systemd.unit', 'passwd.user'),
     ],
     [
-      'where more of it is',
+      'unsupported fields of ignition',
       {
         ignition: {
           version: '3.2.0',
@@ -52,7 +52,7 @@ describe('a config of Ignition', () => {
       leftOut('ignition.config', 'ignition.proxy', 'ignition.security', 'ignition.timeouts'),
     ],
     [
-      'nothing of what is empty',
+      'no section that is empty',
       {
         ignition: { version: '3.2.0', config: {}, security: { tls: {} } },
         networkd: {},
@@ -67,7 +67,7 @@ describe('a config of Ignition', () => {
       leftOut('config.kernelArguments.shouldNotExist'),
     ],
     [
-      'what is no list or map',
+      'sections that are not a list or map',
       { storage: { files: { path: '/a' } }, systemd: [], passwd: { users: 'core' }, kernelArguments: 'nosmt' },
       [
         'MachineConfig/m: skipped storage.files: must be a list',
@@ -77,7 +77,7 @@ describe('a config of Ignition', () => {
       ],
     ],
     [
-      'elements that are no map, or have no name',
+      'elements that are not a map, or have no name',
       { storage: { files: ['/a', { mode: 420 }] }, systemd: { units: [null, {}] }, passwd: { users: [{ name: 7 }] } },
       [
         'MachineConfig/m: skipped storage.files[0]: must be a map',
@@ -88,7 +88,7 @@ describe('a config of Ignition', () => {
       ],
     ],
     [
-      'fields of a user, a unit and a directory',
+      'unsupported fields of a user, a unit and a directory',
       {
         passwd: { users: [{ name: 'core', sshAuthorizedKeys: 'k' }] },
         systemd: { units: [{ name: 'a.service', enabled: true, extra: 1, dropins: [{ name: 'x.conf', more: 1 }] }] },
@@ -102,53 +102,53 @@ describe('a config of Ignition', () => {
       ],
     ],
     [
-      'a unit of which nothing can be said',
+      'a unit without supported fields',
       { systemd: { units: [{ name: 'a.service' }] } },
       ['skipped MachineConfig/m a.service: it has no supported field'],
     ],
-  ])('names %s', (_name, config, said) => {
-    expect(words(ignition('m', config))).toEqual(said);
+  ])('names %s', (_name, config, messages) => {
+    expect(messagesOf(ignition('m', config))).toEqual(messages);
   });
 
   test.each<[string, object, string]>([
     [
-      'a unit with a field of another shape',
+      'a unit with a field of the wrong type',
       { systemd: { units: [{ name: 'a.service', contents: 'x', enabled: 'yes' }] } },
       'MachineConfig/m a.service: skipped enabled: must be true or false',
     ],
     [
-      'contents that are no map',
+      'contents that are not a map',
       { storage: { files: [{ path: '/a', contents: 'text' }] } },
       'MachineConfig/m /a: skipped contents: must be a map',
     ],
     [
-      'contents in other words',
+      'contents with an unsupported field',
       { storage: { files: [{ path: '/a', contents: { inline: 'text' } }] } },
       'MachineConfig/m /a: skipped contents.inline: unsupported field',
     ],
     [
-      'a misspelt content',
+      'a misspelled contents field',
       { storage: { files: [{ path: '/a', content: { source: 'data:,x' } }] } },
       'MachineConfig/m /a: skipped content: unsupported field',
     ],
     [
-      'another file system',
+      'a file on another file system',
       { storage: { files: [file('/a', 'data:,x', { filesystem: 'data' })] } },
       'MachineConfig/m /a: skipped filesystem: unsupported field',
     ],
-  ])('leaves out the whole of %s', (_name, config, said) => {
+  ])('skips all of %s', (_name, config, messages) => {
     const { manifests, words: all } = importDocuments([ignition('m', config)]);
     expect(manifests.map(({ kind }) => kind)).toEqual(['DisruptionPolicy']);
-    expect(all).toEqual([said, expect.stringMatching(/^skipped .*: it has an unsupported or malformed field$/)]);
+    expect(all).toEqual([messages, expect.stringMatching(/^skipped .*: it has an unsupported or malformed field$/)]);
   });
 
-  test('with a digest that nobody can check is left out', () => {
-    expect(words(machineConfig('m', files(file('/a', 'data:,x', {}, { verification: { hash: 'md5-00' } }))))).toEqual([
-      'skipped MachineConfig/m /a: unsupported digest "md5-00"; use sha256 or sha512',
-    ]);
+  test('with an unknown digest is skipped', () => {
+    expect(
+      messagesOf(machineConfig('m', files(file('/a', 'data:,x', {}, { verification: { hash: 'md5-00' } })))),
+    ).toEqual(['skipped MachineConfig/m /a: unsupported digest "md5-00"; use sha256 or sha512']);
   });
 
-  test.each(['2.2.0', '3.5.0', '3.6.0-experimental'])('of version %s is taken', (version) => {
+  test.each(['2.2.0', '3.5.0', '3.6.0-experimental'])('of version %s is imported', (version) => {
     expect(
       specs(
         'SystemdUnit',
@@ -160,7 +160,7 @@ describe('a config of Ignition', () => {
   });
 
   test.each<unknown>(['9.0.0', '1.0.0', 3.2, 'x'])(
-    'of version %p is left out, and the rest of its MachineConfig is not',
+    'of version %p is skipped, but not the rest of its MachineConfig',
     (version) => {
       const document = machineConfig('m', {
         config: { ignition: { version }, storage: { files: [file('/a', 'data:,')] } },
@@ -170,19 +170,19 @@ describe('a config of Ignition', () => {
         'KernelArguments',
         'DisruptionPolicy',
       ]);
-      expect(words(document)).toEqual([
+      expect(messagesOf(document)).toEqual([
         `MachineConfig/m: skipped config: unsupported ignition.version ${JSON.stringify(version)}; supported are "2.x.y" and "3.x.y"`,
       ]);
     },
   );
 
-  test('that is no map, like arguments that are no texts, is named', () => {
-    expect(words(machineConfig('m', { config: 'x', kernelArguments: [1, 'nosmt', {}] }))).toEqual(
+  test('that is not a map is reported, like arguments that are not strings', () => {
+    expect(messagesOf(machineConfig('m', { config: 'x', kernelArguments: [1, 'nosmt', {}] }))).toEqual(
       ['config', 'kernelArguments[0]', 'kernelArguments[2]'].map(
         (field) => `MachineConfig/m: skipped ${field}: must be a ${field === 'config' ? 'map' : 'string'}`,
       ),
     );
     expect(specs('KernelArguments', machineConfig('m', { kernelArguments: 'nosmt' }))).toEqual([]);
-    expect(words(machineConfig('m', { fips: false, kernelType: 'default', extensions: [] }))).toEqual([]);
+    expect(messagesOf(machineConfig('m', { fips: false, kernelType: 'default', extensions: [] }))).toEqual([]);
   });
 });

@@ -11,13 +11,15 @@ export interface FieldValue {
 export interface Entry {
   readonly kind: 'file' | 'directory' | 'link' | 'unit';
   readonly name: string;
-  /** The first MachineConfig that names it: a part of the fragment's name, no matter how many are merged into it. */
+  /**
+   * The first MachineConfig that names it. It is a part of the fragment's name, no matter how many are merged into it.
+   */
   readonly config: string;
   readonly where: string;
   /** By the name that messages use. */
   readonly fields: ReadonlyMap<string, FieldValue>;
   readonly appended: readonly Contents[];
-  /** Half of an entry can be worse than nothing: a key without its mode, a file that becomes empty. */
+  /** Half an entry can be worse than none: a key without its mode, a file that becomes empty. */
   readonly isWhole: boolean;
 }
 
@@ -34,8 +36,8 @@ const KNOWN_VERSION = /^[23]\.\d+\.\d+(-[0-9a-z.-]+)?$/;
 const NOTHING: Ignition = { entries: [], keys: [], kernelArguments: [] };
 
 /**
- * Reads the Ignition config of a MachineConfig. As in Ignition, a version other than 2.x and 3.x is skipped as a whole:
- * its fields may mean something else. Without a version, fields are read that mean the same in both.
+ * Reads the Ignition config of a MachineConfig. As in Ignition, a version other than 2.x and 3.x is skipped as a whole,
+ * because its fields may mean something else. Without a version, only fields with the same meaning in both are read.
  */
 export function readIgnition(config: Place, name: string): Ignition {
   const ignition = config.map('ignition', 'ignition.');
@@ -68,18 +70,22 @@ function readStorage(storage: Place, config: string): readonly Entry[] {
     place.rest();
     return { kind: 'directory', name, config, where, fields, appended: [], isWhole };
   });
-  // Links are not imported, but each replaces a file or a directory of its path.
-  const links = storage
-    .called('links', 'path')
-    .map(({ name }): Entry => ({ kind: 'link', name, config, where, fields: new Map(), appended: [], isWhole: true }));
-  if (links.length > 0) storage.leave('links');
+  const links = storage.called('links', 'path').map(({ name, place }): Entry => {
+    const fields = new Map<string, FieldValue>();
+    put(fields, 'target', place.text('target'), where);
+    put(fields, 'hard', place.flag('hard'), where);
+    place.raw('overwrite');
+    const isWhole = isOnRoot(place) && place.isSound;
+    place.rest();
+    return { kind: 'link', name, config, where, fields, appended: [], isWhole };
+  });
   storage.rest();
   return [...files, ...directories, ...links];
 }
 
 function readFile(name: string, file: Place, from: { readonly config: string; readonly where: string }): Entry {
   const contents = file.map('contents');
-  const said = readContents(contents);
+  const content = readContents(contents);
   const isUnclear = contents.rest();
   // A flag in Ignition 2: these contents are appended. A list of contents in Ignition 3.
   const isAppended = file.raw('append') === true;
@@ -88,18 +94,18 @@ function readFile(name: string, file: Place, from: { readonly config: string; re
   const isMoreUnclear = parts.filter((part) => part.rest()).length > 0;
   const fields = nodeFields(file, from.where);
   if (!isAppended)
-    for (const [field, value] of Object.entries(CONTENT_FIELDS)) put(fields, field, said[value], from.where);
+    for (const [field, value] of Object.entries(CONTENT_FIELDS)) put(fields, field, content[value], from.where);
   const isOfRoot = isOnRoot(file);
   const hasMore = file.rest();
   const isSound = file.isSound && contents.isSound && parts.every((part) => part.isSound) && isOfRoot;
   // With an unsupported content it would become empty.
-  const isEmptied = said.source === undefined && appended.length === 0 && (isUnclear || hasMore);
+  const isEmptied = content.source === undefined && appended.length === 0 && (isUnclear || hasMore);
   return {
     kind: 'file',
     name,
     ...from,
     fields,
-    appended: isAppended ? [said] : appended,
+    appended: isAppended ? [content] : appended,
     isWhole: isSound && !isEmptied && !isMoreUnclear,
   };
 }
@@ -128,12 +134,12 @@ function nodeFields(node: Place, where: string): Map<string, FieldValue> {
     put(fields, `${field}.id`, owner.whole('id', 2 ** 32), where);
     owner.rest();
   }
-  // Only matters to Ignition at the first boot. MCO overwrites what is there, and so does Sluice.
+  // Matters to Ignition only at the first boot. MCO overwrites existing files, and so does Sluice.
   node.raw('overwrite');
   return fields;
 }
 
-/** Ignition 2 names a file system; MCO only supports that of the root. */
+/** Ignition 2 names a file system. MCO supports only that of the root. */
 function isOnRoot(node: Place): boolean {
   const filesystem = node.text('filesystem') ?? '';
   if (filesystem === '' || filesystem === 'root') return true;

@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { checkManifest } from '#libs/manifests';
 import { compileFragment, renderNode } from '#libs/rules';
 import { importDocuments } from './import-documents.js';
-import { file, files, machineConfig, specs, words } from './machine-config.fixture.js';
+import { file, files, machineConfig, specs, messagesOf } from './machine-config.fixture.js';
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 const KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGq6 core@example';
@@ -19,8 +19,8 @@ const resource = (kind: string, name: string, spec: object): object => ({
 });
 
 describe('a MachineConfig', () => {
-  test("comes to files, directories, units, keys and kernel arguments of the nodes of its role, with MCO's default", () => {
-    const { manifests, words: said } = importDocuments([
+  test("becomes files, directories, units, keys and kernel arguments of the nodes of its role, with MCO's default", () => {
+    const { manifests, words: messages } = importDocuments([
       machineConfig('99-worker', {
         config: {
           storage: {
@@ -38,7 +38,7 @@ describe('a MachineConfig', () => {
         kernelArguments: ['nosmt', 'hugepages=64'],
       }),
     ]);
-    expect(said).toEqual([]);
+    expect(messages).toEqual([]);
     expect(manifests.map(({ kind, metadata, spec }) => [kind, (metadata as { name: string }).name, spec])).toEqual([
       [
         'File',
@@ -64,46 +64,87 @@ describe('a MachineConfig', () => {
 
   const gzip = `data:;base64,${gzipSync('packed ä\n').toString('base64')}`;
   test.each<[string, object, string]>([
-    ['percent', file('/a', 'data:text/plain;charset=utf-8,%C3%A4+b%25'), 'ä+b%'],
+    ['percent-encoded', file('/a', 'data:text/plain;charset=utf-8,%C3%A4+b%25'), 'ä+b%'],
     ['base64', file('/a', `data:;base64,${Buffer.from('hi\n').toString('base64')}`), 'hi\n'],
     ['gzip', file('/a', gzip, {}, { compression: 'gzip' }), 'packed ä\n'],
-    ['nothing', { path: '/a' }, ''],
+    ['none', { path: '/a' }, ''],
     [
-      'a digest',
+      'with a digest',
       file('/a', 'data:,x', {}, { verification: { hash: `sha256-${createHash('sha256').update('x').digest('hex')}` } }),
       'x',
     ],
-  ])('reads contents of %s', (_name, one, content) => {
+  ])('reads contents: %s', (_name, one, content) => {
     expect(specs('File', machineConfig('m', files(one)))).toMatchObject([{ path: '/a', content }]);
+  });
+
+  test('writes contents that are not UTF-8 in base64, also if only a part of them is not', () => {
+    const bytes = Buffer.from([0xff, 0, 0xfe, 0x7b, 0x7b]);
+    const source = `data:;base64,${bytes.toString('base64')}`;
+    const appended = { path: '/b', contents: { source: 'data:,%C3' }, append: [{ source: 'data:,%A4%FF' }] };
+    const split = { path: '/c', contents: { source: 'data:,%C3' }, append: [{ source: 'data:,%A4' }] };
+    const document = machineConfig('m', files(file('/a', source, { mode: 0o600 }), appended, split));
+    const nodeSelector = WORKERS;
+    expect(specs('File', document)).toEqual([
+      { nodeSelector, path: '/a', content: '/wD+e3s=', encoding: 'base64', mode: '0600' },
+      { nodeSelector, path: '/b', content: 'w6T/', encoding: 'base64' },
+      { nodeSelector, path: '/c', content: 'ä' },
+    ]);
+    expect(messagesOf(document)).toEqual([]);
+  });
+
+  test('imports symbolic links, and names what it leaves out of them', () => {
+    const links = [
+      { path: '/etc/localtime', target: '../usr/share/zoneinfo/{{UTC', overwrite: true, hard: false },
+      { path: '/owned', target: '/x', user: { name: 'core' } },
+      { path: '/hard', target: '/x', hard: true },
+      { path: '/nowhere' },
+    ];
+    const document = machineConfig('m', { config: { storage: { links } } });
+    expect(specs('Link', document)).toEqual([
+      { nodeSelector: WORKERS, path: '/etc/localtime', target: '../usr/share/zoneinfo/{{{{UTC' },
+      { nodeSelector: WORKERS, path: '/owned', target: '/x' },
+    ]);
+    expect(messagesOf(document)).toEqual([
+      'MachineConfig/m /owned: skipped user: unsupported field',
+      'skipped MachineConfig/m /hard: hard links are not supported',
+      'skipped MachineConfig/m /nowhere: it has no target',
+    ]);
   });
 
   test.each<[string, object, RegExp]>([
     [
-      'contents elsewhere',
+      'remote contents',
       file('/a', 'https://example.com/x'),
       /\/a: import does not download its content from https:\/\/example\.com\/x$/,
     ],
-    ['contents that are no text', file('/a', 'data:,%FF%FE'), /not valid UTF-8/],
-    ['what only says that it is gzip', file('/a', 'data:,plain', {}, { compression: 'gzip' }), /is not valid gzip/],
     [
-      'a bomb',
+      'contents that claim to be gzip but are not',
+      file('/a', 'data:,plain', {}, { compression: 'gzip' }),
+      /is not valid gzip/,
+    ],
+    [
+      'a gzip bomb',
       file('/a', `data:;base64,${gzipSync(Buffer.alloc(10_000_000)).toString('base64')}`, {}, { compression: 'gzip' }),
       /larger than 921600 bytes/,
     ],
     [
-      'another digest',
+      'a wrong digest',
       file('/a', 'data:,x', {}, { verification: { hash: `sha512-${'0'.repeat(128)}` } }),
       /does not match its sha512 digest/,
     ],
-    ['what Sluice would refuse', file('relative', 'data:,x'), /skipped File\/m-relative: spec\.path must be absolute/],
-  ])('leaves out %s, and says so', (_name, one, word) => {
+    [
+      'a file that Sluice would refuse',
+      file('relative', 'data:,x'),
+      /skipped File\/m-relative: spec\.path must be absolute/,
+    ],
+  ])('skips %s, and says so', (_name, one, word) => {
     expect(specs('File', machineConfig('m', files(one)))).toEqual([]);
-    expect(words(machineConfig('m', files(one)))).toEqual([expect.stringMatching(word)]);
+    expect(messagesOf(machineConfig('m', files(one)))).toEqual([expect.stringMatching(word)]);
   });
 
   test('names what is unsupported', () => {
     expect(
-      words(
+      messagesOf(
         machineConfig('m', {
           config: {
             storage: { files: [file('/a', 'data:,')], links: [{ path: '/l' }] },
@@ -118,17 +159,17 @@ describe('a MachineConfig', () => {
         }),
       ),
     ).toEqual([
-      'MachineConfig/m: skipped storage.links: unsupported field',
       'MachineConfig/m user core: skipped passwordHash: unsupported field',
       'MachineConfig/m: skipped passwd.groups: unsupported field',
       ...['osImageURL', 'fips', 'kernelType', 'extensions', 'somethingNew'].map(
         (field) => `MachineConfig/m: skipped ${field}: unsupported field`,
       ),
+      'skipped MachineConfig/m /l: it has no target',
       'MachineConfig/m m.service: unsupported field mask: imported as a unit that is disabled and stopped',
     ]);
   });
 
-  test('of a later name replaces what an earlier one of its role says of a path, and adds keys and arguments', () => {
+  test('with a later name replaces the paths of earlier ones with the same role, and adds keys and arguments', () => {
     const both = [
       machineConfig('b', { ...files(file('/a', 'data:,b')), kernelArguments: ['x', 'y'] }),
       machineConfig('a', { ...files(file('/a', 'data:,a')), kernelArguments: ['x'] }),
@@ -136,10 +177,10 @@ describe('a MachineConfig', () => {
     ];
     expect(specs('File', ...both)).toMatchObject([{ content: 'c' }, { content: 'b' }]);
     expect(specs('KernelArguments', ...both)).toMatchObject([{ arguments: ['x', 'y'] }]);
-    expect(words(...both)).toEqual(['MachineConfig/a: content of /a is overridden by MachineConfig/b']);
+    expect(messagesOf(...both)).toEqual(['MachineConfig/a: content of /a is overridden by MachineConfig/b']);
   });
 
-  test('holds no templates: what looks like one comes to the node as it stands', () => {
+  test('contains no templates: its text reaches the node unchanged', () => {
     const text = '{{ .Name }} {{{x}}} {{{{';
     const [manifest] = importDocuments([
       machineConfig('m', files(file('/a', `data:,${encodeURIComponent(text)}`))),
@@ -151,7 +192,7 @@ describe('a MachineConfig', () => {
     ).toContain(JSON.stringify(text).slice(1, -1));
   });
 
-  test('with names too long for labels gets others, each of its own', () => {
+  test('with a name that is too long gets a shorter one that is still unique', () => {
     const long = `/${'x'.repeat(100)}`;
     const { manifests } = importDocuments([
       machineConfig(
@@ -165,7 +206,7 @@ describe('a MachineConfig', () => {
   });
 });
 
-test("a node disruption policy keeps MCO's default for what it does not name", () => {
+test("a node disruption policy keeps MCO's default for everything that it does not name", () => {
   const policy = {
     files: [
       { path: '/etc/a', actions: [{ type: 'Reload', reload: { serviceName: 'a.service' } }, { type: 'Drain' }] },
@@ -208,8 +249,8 @@ test("a node disruption policy keeps MCO's default for what it does not name", (
 });
 
 describe('the resources of the network operator', () => {
-  test('come to VRFs, layer-2 networks and routing tables', () => {
-    const { manifests, words: said } = importDocuments([
+  test('become VRFs, layer-2 networks and routing tables', () => {
+    const { manifests, words: messages } = importDocuments([
       resource('VRFRouteConfiguration', 'internet', {
         vrf: 'internet',
         seq: 10,
@@ -274,12 +315,12 @@ describe('the resources of the network operator', () => {
       ],
       ['RoutingTable', { nodeSelector: {}, tableId: 300 }],
     ]);
-    expect(said).toEqual([
+    expect(messages).toEqual([
       expect.stringContaining('skipped loopback lo.b: Sluice does not assign addresses from 10.9.0.0/24'),
     ]);
   });
 
-  test('and a peering to one that listens in its network, where that network is', () => {
+  test('include peerings, which listen in the network that they belong to', () => {
     const network = resource('Layer2NetworkConfiguration', 'peering.vlan', {
       id: 7,
       anycastMac: '02:00:00:00:00:01',
@@ -319,8 +360,8 @@ describe('the resources of the network operator', () => {
     });
   });
 
-  test('a peering without its network says so, and its password is named and not repeated', () => {
-    const { manifests, words: said } = importDocuments([
+  test('report a peering without its network, and name its password without printing it', () => {
+    const { manifests, words: messages } = importDocuments([
       resource('BGPPeering', 'p', {
         peeringVlan: { name: 'storage' },
         remoteASN: 64_513,
@@ -333,15 +374,15 @@ describe('the resources of the network operator', () => {
     expect(manifests.map(({ spec }) => spec)).toEqual([
       { nodeSelector: {}, network: 'storage', remoteAs: 64_513, bfd: false },
     ]);
-    expect(said).toEqual([
+    expect(messages).toEqual([
       'BGPPeering/p: Layer2NetworkConfiguration storage is not in the input: the peering selects all nodes, so the network must be on all of them',
       'BGPPeering/p: skipped password: unsupported field',
     ]);
   });
 
-  test('say what is left out: half a VNI, fields that nobody knows, what Sluice would refuse, and kinds without an import', () => {
+  test('report what is skipped: half a VNI, unknown fields, what Sluice would refuse, and unsupported kinds', () => {
     expect(
-      words(
+      messagesOf(
         resource('VRFRouteConfiguration', 'a', {
           vrf: 'a',
           seq: 1,
@@ -367,23 +408,23 @@ describe('a document', () => {
     ['operator.openshift.io/v2', 'MachineConfiguration', 'operator.openshift.io/v1'],
     ['sluice.dev/v1alpha1', 'RoutingTable', 'network.schiff.telekom.de/v1alpha1'],
     ['x/v1', 'BGPPeering', 'network.schiff.telekom.de/v1alpha1'],
-  ])('of %s is left out: another version may mean something else', (apiVersion, kind, known) => {
+  ])('of %s is skipped, because another version may mean something else', (apiVersion, kind, known) => {
     expect(importDocuments([{ apiVersion, kind, metadata: { name: 'a' }, spec: { tableId: 1 } }])).toEqual({
       manifests: [],
       words: [`skipped ${kind}/a: unsupported apiVersion "${apiVersion}"; use ${known}`],
     });
   });
 
-  test('that is here again under its name counts as it stands there', () => {
+  test('that appears twice counts as the later one', () => {
     const [first, again] = [
       machineConfig('m', files(file('/a', 'data:,1'), file('/b', 'data:,'))),
       machineConfig('m', files(file('/a', 'data:,2'))),
     ] as const;
     expect(specs('File', first, again)).toMatchObject([{ path: '/a', content: '2' }]);
-    expect(words(first, again)).toEqual(['MachineConfig/m: defined more than once: the last one wins']);
-    expect(words(resource('RoutingTable', 'e', { tableId: 1 }), resource('RoutingTable', 'e', { tableId: 1 }))).toEqual(
-      [],
-    );
+    expect(messagesOf(first, again)).toEqual(['MachineConfig/m: defined more than once: the last one wins']);
+    expect(
+      messagesOf(resource('RoutingTable', 'e', { tableId: 1 }), resource('RoutingTable', 'e', { tableId: 1 })),
+    ).toEqual([]);
     expect(
       specs(
         'RoutingTable',
@@ -393,9 +434,9 @@ describe('a document', () => {
     ).toEqual([{ nodeSelector: {}, tableId: 2 }]);
   });
 
-  test('names what is next to its spec, and what is no map or list where one is meant', () => {
+  test('with fields next to its spec, or of the wrong type, is reported', () => {
     expect(
-      words(
+      messagesOf(
         { ...machineConfig('m', {}), config: { storage: { files: [{}] } }, status: { x: 1 } },
         { kind: 'RoutingTableList', items: ['x'] },
       ),
@@ -403,11 +444,11 @@ describe('a document', () => {
       'RoutingTableList: skipped items[0]: must be a map',
       'MachineConfig/m: skipped config: unsupported field',
     ]);
-    expect(words({ kind: 'RoutingTable', metadata: { name: 'r' }, spec: 'x' })).toContain(
+    expect(messagesOf({ kind: 'RoutingTable', metadata: { name: 'r' }, spec: 'x' })).toContain(
       'RoutingTable/r: skipped spec: must be a map',
     );
     expect(
-      words(
+      messagesOf(
         resource('VRFRouteConfiguration', 'v', {
           vrf: 'v',
           seq: 1,
@@ -423,7 +464,7 @@ describe('a document', () => {
       'VRFRouteConfiguration/v: skipped export[0]: must be a map',
     ]);
     expect(
-      words(
+      messagesOf(
         resource('Layer2NetworkConfiguration', 'l', { id: 1, createMACVLANInterface: 'yes' }),
         resource('BGPPeering', 'p', { remoteASN: 1, peeringVlan: { name: 'l', vlan: 1 } }),
       ),
@@ -433,14 +474,14 @@ describe('a document', () => {
     ]);
   });
 
-  test('whose selector is none comes to nothing, and not to all nodes', () => {
+  test('with an invalid selector is skipped, and does not select all nodes', () => {
     expect(importDocuments([resource('RoutingTable', 'r', { tableId: 1, nodeSelector: 'edge' })])).toMatchObject({
       manifests: [],
       words: [expect.stringContaining('skipped RoutingTable/r: spec.nodeSelector must be an object')],
     });
   });
 
-  test('of a policy names what it does not take on every level', () => {
+  test('of a policy reports unsupported fields at every level', () => {
     const reload = { type: 'Reload', extra: 1, reload: { serviceName: 'a.service', more: 1 } };
     const policy = {
       files: { path: '/a' },
@@ -464,7 +505,7 @@ describe('a document', () => {
         sshKeys: nothing,
       },
     ]);
-    expect(words(document)).toEqual(
+    expect(messagesOf(document)).toEqual(
       [
         ': skipped nodeDisruptionPolicy.files: must be a list',
         ': skipped nodeDisruptionPolicy.units[0]: no name',

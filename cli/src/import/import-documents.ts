@@ -19,7 +19,7 @@ const LAYER2 = 'Layer2NetworkConfiguration';
 /** All documents of such a kind are imported together. */
 const TOGETHER = [MACHINE_CONFIG, PEERING];
 const SCHIFF = 'network.schiff.telekom.de/v1alpha1';
-/** A NodeDisruptionPolicy on its own belongs to no API. */
+/** A NodeDisruptionPolicy on its own has no API version. */
 const API_VERSIONS: Readonly<Record<string, string>> = {
   [MACHINE_CONFIG]: 'machineconfiguration.openshift.io/v1',
   MachineConfiguration: 'operator.openshift.io/v1',
@@ -29,7 +29,7 @@ const API_VERSIONS: Readonly<Record<string, string>> = {
   [PEERING]: SCHIFF,
 };
 
-/** Converts resources of MCO and of the network operator to manifests; reports and skips what Sluice would reject. */
+/** Converts resources of MCO and of the network operator to manifests. Reports and skips what Sluice would reject. */
 export function importDocuments(documents: readonly unknown[]): ImportResult {
   const report = new ImportReport();
   const all = latest(
@@ -72,13 +72,13 @@ function itemsOf(document: Fields, report: ImportReport): readonly Fields[] {
 const nameOf = (document: Fields): string =>
   `${String(document['kind'])}/${String(fieldsAt(document, 'metadata')['name'] ?? 'unnamed')}`;
 
-/** A document of another API version is skipped as a whole: its fields may mean something else. */
+/** A document of another API version is skipped as a whole, because its fields may mean something else. */
 function isReadable(document: Fields, report: ImportReport): boolean {
   const [kind, apiVersion] = [String(document['kind']), document['apiVersion']];
-  const known = Object.hasOwn(API_VERSIONS, kind) ? API_VERSIONS[kind] : undefined;
-  const isOther = known !== undefined && apiVersion !== undefined && apiVersion !== known;
-  if (isOther) report.skip(nameOf(document), `unsupported apiVersion ${JSON.stringify(apiVersion)}; use ${known}`);
-  else if (known !== undefined || Object.hasOwn(BY_KIND, kind)) {
+  const version = Object.hasOwn(API_VERSIONS, kind) ? API_VERSIONS[kind] : undefined;
+  const isOther = version !== undefined && apiVersion !== undefined && apiVersion !== version;
+  if (isOther) report.skip(nameOf(document), `unsupported apiVersion ${JSON.stringify(apiVersion)}; use ${version}`);
+  else if (version !== undefined || Object.hasOwn(BY_KIND, kind)) {
     const place = new Place(report, nameOf(document), document);
     // Only the name and the role of its metadata are imported, and its status is not config.
     for (const field of ['apiVersion', 'kind', 'metadata', 'status']) place.raw(field);
@@ -88,7 +88,7 @@ function isReadable(document: Fields, report: ImportReport): boolean {
   return !isOther;
 }
 
-/** If two documents have one name, the later one wins, as when both are applied. */
+/** If two documents have the same name, the later one wins, as when both are applied. */
 function latest(documents: readonly Fields[], report: ImportReport): readonly Fields[] {
   const byName = new Map<string, Fields>();
   for (const document of documents) {

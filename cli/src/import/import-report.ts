@@ -3,28 +3,28 @@ import { isObject, type Manifest } from '#libs/manifests';
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** The result of an import: manifests, and in words what was skipped or changed. */
+/** The result of an import: manifests, and messages about what was skipped or changed. */
 export interface ImportResult {
   readonly manifests: readonly Manifest[];
   readonly words: readonly string[];
 }
 
-/** Gathers what is imported; names stay the same as long as the source does. */
+/** Collects what is imported. Names stay the same as long as the source does. */
 export class ImportReport implements ImportResult {
   readonly manifests: Manifest[] = [];
   readonly words: string[] = [];
   private readonly names = new Set<string>();
-  private readonly given = new Map<string, string>();
+  private readonly nameByPlace = new Map<string, string>();
 
   add(kind: string, name: string, spec: Fields): void {
     const label = this.nameFor(kind, name);
-    this.given.set(`${kind}/${name}`, label);
+    this.nameByPlace.set(`${kind}/${name}`, label);
     this.manifests.push({ apiVersion: 'sluice.dev/v1alpha1', kind, metadata: { name: label }, spec });
   }
 
-  /** The name of an imported fragment by its name in the source, or the name that it would get. */
+  /** The name of an imported fragment: its name in the source, or a name that is derived from it. */
   nameOf(kind: string, name: string): string {
-    return this.given.get(`${kind}/${name}`) ?? labelOf(name);
+    return this.nameByPlace.get(`${kind}/${name}`) ?? labelOf(name);
   }
 
   say(where: string, what: string): void {
@@ -46,13 +46,13 @@ export class ImportReport implements ImportResult {
   }
 }
 
-/** The object at this field; an empty one where there is none. */
+/** The object in this field, or an empty object. */
 export const fieldsAt = (fields: Fields, field: string): Fields => {
-  const found = fields[field];
-  return isObject(found) ? found : {};
+  const value = fields[field];
+  return isObject(value) ? value : {};
 };
 
-/** The texts of the source are literal: braces in them are no template of Sluice. */
+/** The texts of the source are literal: braces in them are not templates of Sluice. */
 export function literal<T>(value: T): T {
   if (typeof value === 'string') return value.replaceAll('{{', '{{{{') as T;
   if (Array.isArray(value)) return value.map(literal) as T;
@@ -65,7 +65,7 @@ export function literal<T>(value: T): T {
 const MAX_LABEL = 63;
 const DIGEST = 8;
 
-/** A DNS label; one that had to be cut keeps a digest of the whole. */
+/** A DNS label. One that had to be cut has a digest of the whole. */
 function labelOf(text: string): string {
   const label = text
     .toLowerCase()

@@ -7,7 +7,7 @@ export const machineConfig = (name: string, spec: object, role = 'worker'): obje
   spec,
 });
 
-/** One with this config of Ignition. */
+/** A MachineConfig with this Ignition config. */
 export const ignition = (name: string, config: object): object =>
   machineConfig(name, { config: { ignition: { version: '3.2.0' }, ...config } });
 
@@ -21,10 +21,10 @@ export const file = (path: string, source: string, more: object = {}, contents: 
   ...more,
 });
 
-/** What the manifests of a kind say. */
+/** The specs of the manifests of a kind. */
 export const specs = (kind: string, ...documents: object[]): unknown[] =>
   importDocuments(documents)
     .manifests.filter((manifest) => manifest.kind === kind)
     .map(({ spec }) => spec);
 
-export const words = (...documents: object[]): readonly string[] => importDocuments(documents).words;
+export const messagesOf = (...documents: object[]): readonly string[] => importDocuments(documents).words;

@@ -23,8 +23,8 @@ interface MachineConfig {
 }
 
 /**
- * MCO's `MachineConfig`s: files, directories, units, SSH keys and kernel arguments. Those of one role are merged as MCO
- * does, in the order of their names.
+ * MCO's `MachineConfig`s: files, directories, units, SSH keys and kernel arguments. Those of one role are merged like
+ * in MCO, in the order of their names.
  */
 export function importMachineConfigs(documents: readonly Fields[], report: ImportReport): void {
   const configs = documents.map((document): MachineConfig => {
@@ -42,11 +42,11 @@ export function importMachineConfigs(documents: readonly Fields[], report: Impor
   }
 }
 
-/** Nodes of a role, as Kubernetes labels them. */
+/** Selects the nodes of a role by their Kubernetes label. */
 const roleSelector = (role: string): Fields =>
   role === '' ? {} : { matchExpressions: [{ key: `node-role.kubernetes.io/${role}`, operator: 'Exists' }] };
 
-/** As Go compares texts, and MCO with it. */
+/** Compares texts like Go, and so like MCO. */
 const byName = (a: MachineConfig, b: MachineConfig): number => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name));
 
 function importRole(role: string, configs: readonly MachineConfig[], report: ImportReport): void {
@@ -71,14 +71,14 @@ function importRole(role: string, configs: readonly MachineConfig[], report: Imp
     const allowed = allowedTexts('key', lines, SSH_KEY, report);
     if (allowed.length > 0) report.add('SshKeys', `${role}-${user}`, { nodeSelector, user, keys: literal(allowed) });
   }
-  // MCO appends those of Ignition to all others.
+  // MCO appends Ignition's arguments to all others.
   const split = [...args, ...argsOfIgnition].flatMap(({ text, where }) =>
     splitArguments(text).map((one) => ({ text: one, where })),
   );
   const allowed = allowedTexts('kernel argument', split, KERNEL_ARGUMENT, report);
   if (allowed.length > 0)
     report.add('KernelArguments', role === '' ? 'kernel' : role, { nodeSelector, arguments: literal(allowed) });
-  // What MCO does after a change that no policy names.
+  // MCO's default for a change that no policy names.
   report.add('DisruptionPolicy', role === '' ? 'mco' : `mco-${role}`, {
     nodeSelector,
     default: [{ kind: 'drain' }, { kind: 'reboot' }],
@@ -101,8 +101,8 @@ function allowedTexts(noun: string, texts: readonly Text[], form: TextForm, repo
 }
 
 /**
- * MCO puts a text with spaces on the command line as it is, where spaces separate arguments; the kernel keeps together
- * what is in double quotes.
+ * MCO puts a text with spaces on the command line unchanged, where spaces separate arguments. The kernel keeps text in
+ * double quotes together.
  */
 const splitArguments = (text: string): readonly string[] => text.match(/(?:[^\s"]|"[^"]*"?)+/g) ?? [];
 

@@ -1,12 +1,12 @@
 import { fieldsAt, type Fields, type ImportReport } from './import-report.js';
 import { Place } from './place.js';
 
-const PLAIN: Readonly<Record<string, string>> = {
-  None: 'none',
-  Drain: 'drain',
-  Reboot: 'reboot',
-  DaemonReload: 'daemon-reload',
-};
+const PLAIN: ReadonlyMap<string, string> = new Map([
+  ['None', 'none'],
+  ['Drain', 'drain'],
+  ['Reboot', 'reboot'],
+  ['DaemonReload', 'daemon-reload'],
+]);
 /** What MCO does after a change of SSH keys that no rule names: nothing, although everything else reboots. */
 export const NO_ACTIONS: readonly Fields[] = [{ kind: 'none' }];
 /** Settings of the operator itself, not of nodes. */
@@ -53,7 +53,7 @@ export function importNodeDisruptionPolicy(document: Fields, report: ImportRepor
 const hasActions = ({ actions }: { readonly actions: readonly Fields[] }): boolean => actions.length > 0;
 
 /**
- * A rule with an unsupported action is skipped as a whole: with fewer actions it would ask for less than MCO's default,
+ * A rule with an unsupported action is skipped as a whole. With fewer actions it would require less than MCO's default,
  * which applies without the rule.
  */
 function actionsOf(place: Place): readonly Fields[] {
@@ -67,7 +67,7 @@ function actionsOf(place: Place): readonly Fields[] {
 
 function actionOf(action: Place): readonly Fields[] {
   const type = String(action.raw('type'));
-  const [plain, field] = [PLAIN[type], type.toLowerCase()];
+  const [plain, field] = [PLAIN.get(type), type.toLowerCase()];
   if (plain !== undefined) return restOf(action, [{ kind: plain }]);
   if (type === 'Reload' || type === 'Restart') {
     const service = action.map(field);

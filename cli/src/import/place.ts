@@ -2,8 +2,8 @@ import { isObject } from '#libs/manifests';
 import type { Fields, ImportReport } from './import-report.js';
 
 /**
- * A map of the source, and where it is. Reading a field marks it as taken. A field of another shape than the reader
- * asks for is reported at once, and `rest` reports the fields that nothing has read, so nothing is lost silently.
+ * A map of the source, and its path. Reading a field marks it as used. A field of the wrong type is reported at once,
+ * and `rest` reports the fields that were not read, so nothing is lost silently.
  */
 export class Place {
   private readonly taken = new Set<string>();
@@ -57,7 +57,7 @@ export class Place {
     );
   }
 
-  /** The map at this field; one without fields where there is none. */
+  /** The map in this field, or an empty map. */
   map(field: string, path = `${this.path}${field}.`): Place {
     return new Place(this.report, this.where, this.shaped(field, isObject, 'a map') ?? {}, path);
   }
@@ -91,7 +91,7 @@ export class Place {
     });
   }
 
-  /** Reports the fields that nothing has read, except those that have their default; true if there are any. */
+  /** Reports the fields that were not read, except those with their default value. Returns true if there are any. */
   rest(defaults: Fields = {}): boolean {
     const left = Object.entries(this.fields).filter(
       ([field, value]) => !this.taken.has(field) && !saysNothing(value) && defaults[field] !== value,
@@ -118,7 +118,7 @@ export class Place {
   }
 }
 
-/** Other systems write out what they leave empty. */
+/** Other systems write empty fields explicitly. */
 const saysNothing = (value: unknown): boolean =>
   value === undefined ||
   value === null ||

@@ -1,7 +1,7 @@
-import { isChangeId, isHash, isNodeName } from '#libs/contracts';
+import { isChangeId, isHash, isNodeName, labelProblem } from '#libs/contracts';
 import { UsageError } from '../output/exit.js';
 
-/** Refuses what cannot be the id of a change. */
+/** Refuses an invalid id of a change. */
 export function changeIdOf(text: string): string {
   if (isChangeId(text)) return text;
   throw new UsageError(
@@ -9,7 +9,7 @@ export function changeIdOf(text: string): string {
   );
 }
 
-/** Refuses what cannot be the name of a node. */
+/** Refuses an invalid name of a node. */
 export function nodeNameOf(text: string): string {
   if (isNodeName(text)) return text;
   throw new UsageError(
@@ -17,7 +17,7 @@ export function nodeNameOf(text: string): string {
   );
 }
 
-/** Refuses what is neither a hash nor the start of one; `list` names the command that lists hashes. */
+/** Refuses a text that is neither a hash nor the start of one; `list` names the command that lists hashes. */
 export function hashPrefixOf(text: string, what: string, list: string): string {
   if (isHash(text) || /^[0-9a-f]{7,64}$/.test(text)) return text;
   throw new UsageError(
@@ -25,7 +25,7 @@ export function hashPrefixOf(text: string, what: string, list: string): string {
   );
 }
 
-/** What to do with labels: `key=value` sets one, `key-` removes one, as with kubectl. */
+/** Parses labels: `key=value` sets one, `key-` removes one, as with kubectl. */
 export function labelChangesOf(texts: readonly string[]): {
   readonly set: Readonly<Record<string, string>>;
   readonly remove: readonly string[];
@@ -41,6 +41,10 @@ export function labelChangesOf(texts: readonly string[]): {
   const keys = changes.map(({ key }) => key);
   const twice = keys.find((key, i) => keys.indexOf(key) !== i);
   if (twice !== undefined) throw new UsageError(`the label ${twice} is named twice: keep one of them`);
+  for (const { key, value } of changes) {
+    const wrong = value === undefined ? undefined : labelProblem(key, value);
+    if (wrong !== undefined) throw new UsageError(wrong);
+  }
   return {
     set: Object.fromEntries(changes.flatMap(({ key, value }) => (value === undefined ? [] : [[key, value]]))),
     remove: changes.flatMap(({ key, value }) => (value === undefined ? [key] : [])),

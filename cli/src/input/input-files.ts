@@ -5,14 +5,17 @@ import { UsageError } from '../output/exit.js';
 import type { Io } from '../output/io.js';
 
 export interface InputText {
-  /** As the refusals name it. */
+  /** The name that refusals use. */
   readonly name: string;
   readonly text: string;
 }
 
 const MANIFEST = /\.(ya?ml|json)$/;
 
-/** The texts that `-f` names, each once: a file, the manifests of a folder by name, or `-` for stdin. */
+/**
+ * The texts that `-f` names, each once: a file, the manifests of a folder in the order of their names, or `-` for
+ * stdin.
+ */
 export async function readInputs(paths: readonly string[], io: Io): Promise<readonly InputText[]> {
   const inputs: InputText[] = [];
   const read = new Set<string>();

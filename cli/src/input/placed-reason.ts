@@ -3,13 +3,13 @@ import type { FileProblem, Position } from '#libs/manifests';
 import type { PlacedReason } from '../output/exit.js';
 import type { InputText } from './input-files.js';
 
-/** A part of a file that is no manifest. */
+/** A part of a file that is not a manifest. */
 export function reasonOfProblem(input: InputText, { message, ...position }: FileProblem): PlacedReason {
   const reason = { fragment: '', field: '', code: 'not-a-manifest', nodes: [] };
   return placed(input, position, { ...reason, message: `${placeText(input, position)}: ${message}` });
 }
 
-/** A reason with its place in the file. The message ends with it, unless the place stands for the name already. */
+/** A reason with its place in the file. The message ends with the place, unless the name already contains it. */
 export function reasonAt(input: InputText, position: Position, reason: Reason): PlacedReason {
   const isNamed = !reason.fragment.startsWith(`${input.name}:`);
   const message = isNamed ? `${reason.message} (${placeText(input, position)})` : reason.message;
@@ -24,7 +24,7 @@ function placed(input: InputText, position: Position, reason: Reason): PlacedRea
   return { ...reason, place: { file: input.name, line, column, excerpt: excerptOf(text, position) } };
 }
 
-/** Split once: a file can have thousands of lines and as many errors. */
+/** Split once, because a file can have thousands of lines and as many errors. */
 function linesOf(input: InputText): readonly string[] {
   const lines = LINES.get(input) ?? input.text.split('\n');
   LINES.set(input, lines);
@@ -32,13 +32,13 @@ function linesOf(input: InputText): readonly string[] {
 }
 const LINES = new WeakMap<InputText, readonly string[]>();
 
-/** How much of a long line is shown, and how much of that before the mark. */
+/** How much of a long line is shown, and how much of that is before the mark. */
 const MOST_COLUMNS = 100;
 const MOST_BEFORE = 40;
 
 function excerptOf(whole: string, { line, column, length }: Position): readonly string[] {
   const first = whole.length <= MOST_COLUMNS ? 0 : Math.max(0, column - 1 - MOST_BEFORE);
-  // What moves the cursor of a terminal would move the mark, too.
+  // Characters that move the cursor of a terminal would move the mark too.
   const shown = whole.slice(first, first + MOST_COLUMNS).replaceAll(/\p{Cc}/gu, ' ');
   const before = column - 1 - first;
   const number = String(line);

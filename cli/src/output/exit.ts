@@ -1,6 +1,6 @@
 import type { Reason } from '#libs/contracts';
 
-/** What scripts may rely on. */
+/** The exit codes. Scripts rely on them. */
 export const EXIT = {
   done: 0,
   unexpected: 1,
@@ -23,7 +23,7 @@ export const EXIT_MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
   noConnection: 'no NATS server or no service answers, or the server refuses the connection',
 };
 
-/** What was asked for cannot be meant. The message names the place, the reason and the way out. */
+/** The arguments or the input make no sense. The message names the place, the reason and what to do. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
@@ -60,15 +60,15 @@ export function exitCodeOf(error: unknown): ExitCode {
   return EXIT.unexpected;
 }
 
-/** The message of an error for people, with the way out where the error itself does not know it. */
+/** The message of an error for people. Adds what to do, if the error does not say it. */
 export function wordsOf(error: unknown): string {
   const { message, name } = error as Error;
   if (isWithoutSluice(error))
-    return 'the NATS server has no Sluice streams: no service has ever run there. Start the services (sluice up, or sluice service NAME), or choose another server with --server';
+    return 'the NATS server lacks a stream or bucket of Sluice. If no service has run there yet, start the services (sluice up, or sluice service NAME), or choose another server with --server; otherwise sluice doctor says what is missing';
   return name === 'NoConnectionError' && !message.includes('sluice up')
     ? `${message}\nRun sluice doctor to find out what is missing.`
     : message;
 }
 
-/** The services make their streams when they start: without one, none ever ran there. */
+/** The services create their streams when they start. Without one, no service ran there yet, or somebody deleted it. */
 const isWithoutSluice = (error: unknown): boolean => /^(stream|bucket) not found/.test((error as Error).message);

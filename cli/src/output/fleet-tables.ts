@@ -10,19 +10,19 @@ import { durationText } from '#libs/manifests/lean';
 import type { Colours } from './io.js';
 import { actionText } from './plan.js';
 import type { ChangeStatus } from '../change/change-status.js';
-import { statusText } from './marks.js';
+import { failingText, statusText } from './marks.js';
 import { age, table } from './table.js';
 
-/** What `sluice get` can list, as people name it. */
+/** What `sluice get` can list, by the names that people type. */
 export const RESOURCES = ['nodes', 'pools', 'fragments', 'changes', 'known-bad', 'leases'] as const;
 export type Resource = (typeof RESOURCES)[number];
 
-/** A node, and what the scheduler knows of it; nothing while the scheduler has not seen it. */
+/** A node, with the scheduler's view of it if there is one. */
 export type NodeRow = NodeView &
-  Partial<Pick<StatusView, 'taken' | 'restored' | 'deferred' | 'incompatible' | 'drifted'>>;
-/** A change, and how its rollout goes. */
+  Partial<Pick<StatusView, 'taken' | 'restored' | 'deferred' | 'incompatible' | 'drifted' | 'failingProbes'>>;
+/** A change, with the view of its rollout. */
 export type ChangeRow = ChangeView & { readonly status: ChangeStatus };
-/** What is listed: a bucket's values, and what another bucket says of the same node or change. */
+/** An item of a list: a value of a bucket, and the value of another bucket about the same node or change. */
 export type ResourceView<G extends Resource> = G extends 'nodes'
   ? NodeRow
   : G extends 'changes'
@@ -33,7 +33,7 @@ interface Listing<G extends Resource> {
   readonly heads: readonly string[];
   readonly row: (value: ResourceView<G>, now: Date, colours: Colours) => readonly string[];
   readonly order: (a: ResourceView<G>, b: ResourceView<G>) => number;
-  /** Keys are overwritten as gone, not deleted. */
+  /** Keys are marked as gone, not deleted. */
   readonly isGone: (value: ResourceView<G>) => boolean;
 }
 
@@ -72,11 +72,12 @@ const LISTINGS: { readonly [G in Resource]: Listing<G> } = {
     isGone: (pool) => pool.gone,
   },
   fragments: {
-    heads: ['KIND', 'NAME', 'CHANGE', 'LABELS'],
-    row: ({ fragment, change }) => [
+    heads: ['KIND', 'NAME', 'CHANGE', 'SOURCE', 'LABELS'],
+    row: ({ fragment, change, source }) => [
       fragment?.kind ?? '',
       fragment?.name ?? '',
       change,
+      source,
       labelText(fragment?.labels ?? {}),
     ],
     order: (a, b) =>
@@ -85,12 +86,13 @@ const LISTINGS: { readonly [G in Resource]: Listing<G> } = {
     isGone: (fragment) => fragment.gone,
   },
   changes: {
-    heads: ['CHANGE', 'STATE', 'NODES', 'AGE', 'AUTHOR', 'MESSAGE'],
+    heads: ['CHANGE', 'STATE', 'NODES', 'AGE', 'SOURCE', 'AUTHOR', 'MESSAGE'],
     row: (change, now, colours) => [
       change.change,
       statusText(change.status, colours),
       String(change.nodes),
       age(change.acceptedAt, now),
+      change.source,
       change.author,
       change.message.split('\n')[0] ?? '',
     ],
@@ -130,11 +132,11 @@ const LISTINGS: { readonly [G in Resource]: Listing<G> } = {
   },
 };
 
-/** What is still there, in the order that people want. */
+/** The items that still exist, sorted for people. */
 export function present<G extends Resource>(what: G, values: Iterable<ResourceView<G>>): ResourceView<G>[] {
   const listing: Listing<G> = LISTINGS[what];
   const there = [...values].filter((value) => !listing.isGone(value)).sort(listing.order);
-  // A known-bad config is in its bucket twice, by its hash and by its recipe: it is one thing.
+  // A known-bad config has two keys in its bucket, its hash and its recipe, but it is one item.
   return what === 'known-bad'
     ? ([...new Map((there as KnownBadView[]).map((bad) => [bad.hash, bad])).values()] as ResourceView<G>[])
     : there;
@@ -154,11 +156,11 @@ export function fleetTable<G extends Resource>(
   );
 }
 
-/** In how many places the node differs from its config; empty if the scheduler does not know the node. */
+/** How many differences the node has from its config; empty if the scheduler does not know the node. */
 const driftCount = ({ drifted }: NodeRow, colours: Colours): string =>
   drifted === undefined ? '' : drifted.length === 0 ? '0' : colours.yellow(String(drifted.length));
 
-/** As kubectl shows it, such as `Ready,SchedulingDisabled`: the state, then all that keeps the node from being fine. */
+/** As kubectl shows it, such as `Ready,SchedulingDisabled`: the state, then everything that is wrong with the node. */
 const nodeState = ({ state, unavailable, taken, ...status }: NodeRow): string =>
   [
     state,
@@ -168,5 +170,6 @@ const nodeState = ({ state, unavailable, taken, ...status }: NodeRow): string =>
       : [`taken by ${taken.owner}${taken.forMs === 0 ? '' : ` for ${durationText(taken.forMs)}`}`]),
     ...(status.restored === false ? ['degraded'] : []),
     ...(status.incompatible === true ? ['incompatible'] : []),
+    ...((status.failingProbes ?? []).length > 0 ? [`unhealthy (${failingText(status.failingProbes ?? [])})`] : []),
     ...((status.deferred ?? '') === '' ? [] : ['deferred']),
   ].join(',');

@@ -1,3 +1,4 @@
+import type { FailingProbe } from '#libs/contracts';
 import type { Colours } from './io.js';
 import type { ChangeStatus, Tone } from '../change/change-status.js';
 
@@ -7,7 +8,9 @@ const TONE_COLOURS = { good: 'green', bad: 'red', busy: 'cyan', held: 'yellow' }
 const STATE_TONES: Readonly<Record<string, Tone>> = {
   invalid: 'bad',
   failed: 'bad',
+  degraded: 'bad',
   escalated: 'held',
+  'partly-rolled-back': 'held',
   unknown: 'bad',
   deferred: 'held',
   draining: 'busy',
@@ -28,6 +31,10 @@ export const rankOfState = (state: string): number => RANKS.indexOf(state);
 export const mark = (tone: Tone, colours: Colours): string => paint(tone, TONE_MARKS[tone], colours);
 export const statusText = (status: ChangeStatus, colours: Colours): string =>
   `${mark(status.tone, colours)} ${paint(status.tone, status.word, colours)}`;
+
+/** Why a node is unhealthy. */
+export const failingText = (probes: readonly FailingProbe[]): string =>
+  probes.map(({ probe, reason }) => `${probe}: ${reason.split('\n')[0] ?? ''}`).join('; ');
 
 export const paint = (tone: Tone, text: string, colours: Colours): string =>
   tone === 'calm' ? text : colours[TONE_COLOURS[tone]](text);

@@ -1,23 +1,13 @@
-import type { Inspection } from '#libs/client';
-import {
-  SERVICES,
-  type KnownBadView,
-  type LeaseView,
-  type NodeView,
-  type PlannedNode,
-  type PoolView,
-  type StatusView,
-} from '#libs/contracts';
-import { checkUp } from '../commands/checkup.js';
-import { ago, changeView, NOW, PLAIN, rolloutView } from '../fakes.fixture.js';
-import { checkupScreen } from '../commands/doctor.js';
+import { type KnownBadView, type LeaseView, type PlannedNode, type PoolView } from '#libs/contracts';
+import { ago, changeView, nodeView, NOW, PLAIN, rolloutView } from '../fakes.fixture.js';
 import { configDiff } from '../commands/diff.js';
 import { eventLine } from '../commands/events.js';
+import { wordsOf } from './exit.js';
 import { fleetTable, present } from './fleet-tables.js';
 import { overview } from './overview.js';
 import { planScreen } from './plan.js';
 import { reasonLines } from './reasons.js';
-import { rolloutTree } from './rollout-tree.js';
+import { counts, rolloutTree } from './rollout-tree.js';
 import { fit } from './table.js';
 
 const text = (...lines: string[]): string => lines.join('\n');
@@ -35,21 +25,10 @@ const pool = (name: string, part: Partial<PoolView> = {}): PoolView => ({
   gone: false,
   silent: 0,
   silentNodes: [],
+  unhealthy: 0,
+  unhealthyNodes: [],
   used: part.unavailable?.length ?? 0,
   ...part,
-});
-const node = (name: string, state: NodeView['state'] = 'ready'): NodeView => ({
-  ledger: 1,
-  node: name,
-  state,
-  labels: { role: 'edge', zone: 'a' },
-  capabilities: [],
-  version: '0.1.0',
-  since: ago(3_700),
-  because: '',
-  unavailable: '',
-  uid: '',
-  setLabels: {},
 });
 
 describe('the tree of a change', () => {
@@ -59,9 +38,9 @@ describe('the tree of a change', () => {
     maxFailures: 2,
     reason: '',
     pools: {
-      canary: { nodes: 2, done: 2, active: 0, untouched: 0 },
-      workers: { nodes: 44, done: 31, active: 2, untouched: 0 },
-      edge: { nodes: 2, done: 0, active: 0, untouched: 0 },
+      canary: { nodes: 2, done: 2, active: 0, untouched: 0, degraded: 0 },
+      workers: { nodes: 44, done: 31, active: 2, untouched: 0, degraded: 0 },
+      edge: { nodes: 2, done: 0, active: 0, untouched: 0, degraded: 0 },
     },
     nodes: 48,
     applied: 31,
@@ -79,7 +58,7 @@ describe('the tree of a change', () => {
     ],
   });
 
-  test('names the worst nodes first and says how many it leaves out', () => {
+  test('names the worst nodes first, and how many it leaves out', () => {
     const pools = new Map([
       [
         'workers',
@@ -113,11 +92,11 @@ describe('the tree of a change', () => {
     );
   });
 
-  test('of a paused change says so, and why', () => {
+  test('of a paused change shows that and the reason', () => {
     const paused = rolloutView({
       paused: true,
       reason: 'paused by bob: lunch',
-      pools: { edge: { nodes: 2, done: 1, active: 0, untouched: 0 } },
+      pools: { edge: { nodes: 2, done: 1, active: 0, untouched: 0, degraded: 0 } },
       nodes: 2,
       applied: 1,
     });
@@ -126,13 +105,13 @@ describe('the tree of a change', () => {
     );
   });
 
-  test('of a rollback counts the nodes that the change had reached, and says a reason once', () => {
+  test('of a rollback counts the nodes that the change had reached, and shows a reason once', () => {
     const reverted = rolloutView({
       phase: 'reverted',
       reason: 'n1 is invalid: probe greets failed',
       pools: {
-        edge: { nodes: 4, done: 4, active: 0, untouched: 4 },
-        worker: { nodes: 6, done: 6, active: 0, untouched: 5 },
+        edge: { nodes: 4, done: 4, active: 0, untouched: 4, degraded: 0 },
+        worker: { nodes: 6, done: 6, active: 0, untouched: 5, degraded: 0 },
       },
       nodes: 10,
       failed: 1,
@@ -149,9 +128,32 @@ describe('the tree of a change', () => {
         '   └─ n1  ✖ invalid  9s  probe greets failed',
       ),
     );
+    const untouched = {
+      ...reverted,
+      pools: { edge: { nodes: 4, done: 4, active: 0, untouched: 4, degraded: 0 } },
+      nodes: 4,
+    };
+    expect(counts(untouched, PLAIN)).toBe('4 untouched  failed 1  (0 allowed)');
+    const degraded = {
+      ...reverted,
+      pools: { worker: { nodes: 6, done: 6, active: 0, untouched: 3, degraded: 1 } },
+      nodes: 6,
+    };
+    expect(rolloutTree({ id: 'c7', change, rollout: degraded, pools: new Map(), now: NOW }, PLAIN).split('\n')).toEqual(
+      [
+        'c7  ✖ reverted  2/3 rolled back  1 degraded  3 untouched  failed 1  (0 allowed)  5s ago',
+        'by ada',
+        '└─ worker  ✖ 2/3  1 degraded  3 untouched',
+        '   └─ n1  ✖ invalid  9s  probe greets failed',
+      ],
+    );
+    const upToDate = new Set(['n1']);
+    expect(rolloutTree({ id: 'c7', change, rollout: reverted, pools: new Map(), now: NOW, upToDate }, PLAIN)).toContain(
+      'n1  ✖ invalid  9s  up to date now; probe greets failed',
+    );
   });
 
-  test('of a rejected change says a reason of several fragments once', () => {
+  test('of a rejected change shows a reason of several fragments once', () => {
     const reason = {
       fragment: 'File/motd',
       field: 'spec',
@@ -197,11 +199,25 @@ describe('the tree of a change', () => {
     );
   });
 
-  test('of a change that nobody has taken says that', () => {
+  test('of a change that was not accepted yet says so', () => {
     expect(rolloutTree({ id: 'c7', change: undefined, rollout: undefined, pools: new Map(), now: NOW }, PLAIN)).toBe(
       'c7  · published  no service has picked it up yet',
     );
   });
+});
+
+test('one node is not called nodes', () => {
+  const input = {
+    changes: new Map(),
+    rollouts: new Map(),
+    pools: new Map([['edge', pool('edge', { members: 1 })]]),
+    now: NOW,
+  };
+  expect(overview(input, PLAIN)).toMatch(/^1 node\n/);
+  const change = changeView({ nodes: 1 });
+  expect(rolloutTree({ id: 'c7', change, rollout: undefined, pools: new Map(), now: NOW }, PLAIN)).toMatch(
+    /  1 node  /,
+  );
 });
 
 test('the overview shows open changes first, then ended ones, the latest first', () => {
@@ -223,6 +239,8 @@ test('the overview shows open changes first, then ended ones, the latest first',
           members: 2,
           silent: 1,
           silentNodes: ['n1'],
+          unhealthy: 6,
+          unhealthyNodes: [{ node: 'n2', failingProbes: [{ probe: 'app', reason: 'it says no' }] }],
         }),
       ],
       ['old', pool('old', { gone: true, members: 0 })],
@@ -231,7 +249,9 @@ test('the overview shows open changes first, then ended ones, the latest first',
   };
   expect(overview(input, PLAIN)).toBe(
     text(
-      '2 nodes, 1 silent (n1)',
+      '2 nodes, 1 silent (n1), 6 unhealthy',
+      '  ! n2 is unhealthy: app: it says no',
+      '  5 more: list all with sluice get nodes',
       '',
       'POOL   NODES   UNAVAILABLE   WAITING',
       'edge   2       1 of 2        3',
@@ -245,7 +265,7 @@ test('the overview shows open changes first, then ended ones, the latest first',
   );
 });
 
-test('a plan counts per pool, groups what changes, and sums up', () => {
+test('a plan counts per pool, groups differences, and sums up', () => {
   const planned = (name: string, of: string, part: Partial<PlannedNode>): PlannedNode => ({
     node: name,
     pool: of,
@@ -267,9 +287,20 @@ test('a plan counts per pool, groups what changes, and sums up', () => {
       {
         rejected: [],
         warnings,
+        maxUnavailable: 2,
+        needs: ['Vrf/red'],
+        missing: [
+          {
+            fragment: 'Layer2Network/blue',
+            field: 'spec.vrf',
+            code: 'missing-reference',
+            message: 'no VRF',
+            nodes: [],
+          },
+        ],
         waitsFor: ['c3'],
         nodes,
-        pools: { edge: { nodes: 1, budget: 1 }, workers: { nodes: 5, budget: 4 } },
+        pools: { edge: { nodes: 1, budget: 1 }, workers: { nodes: 5, budget: 4, free: 3 } },
         touched: 8,
         unchanged: 2,
       },
@@ -277,17 +308,19 @@ test('a plan counts per pool, groups what changes, and sums up', () => {
     ),
   ).toBe(
     text(
-      '6 nodes in 2 pools would change',
+      '6 nodes in 2 pools would change, at most 2 at once over all pools',
       '',
       '  POOL      NODES   NONE   RELOAD   RESTART   DRAIN   REBOOT   AT ONCE',
       '  edge      1       1      0        0         0       0        1',
-      '  workers   5       0      4        0         0       1        4',
+      '  workers   5       0      4        0         0       1        4, 3 now',
       '',
       '  ~ /etc/frr/frr.conf   reload frr.service   4 nodes: w-1, w-2, w-3, …',
       '  ~ /etc/kernel         drain, reboot        1 node: w-5',
       '  ~ /etc/motd           none                 1 node: e-1',
       '',
       '  ! File/x: is not there',
+      '  ⏸ would wait for Vrf/red, which does not exist yet',
+      '  ! Layer2Network/blue spec.vrf: no VRF',
       '  ⏸ would wait for c3',
       '',
       'Plan: 6 to change (1 with a drain or reboot), 2 unchanged of 8 selected.',
@@ -295,7 +328,7 @@ test('a plan counts per pool, groups what changes, and sums up', () => {
   );
 });
 
-test('a diff of configs shows a file line by line, and fragments that come and go', () => {
+test('a diff of configs shows a file line by line, and added and removed fragments', () => {
   const file = (content: string) => ({ kind: 'File', name: 'motd', spec: { path: '/etc/motd', content } });
   expect(
     configDiff(
@@ -322,12 +355,32 @@ test('a diff of configs shows a file line by line, and fragments that come and g
   );
 });
 
-test('a diff of very large or very different files stays short, and says where the rest is', () => {
+test('a diff shows of content in the object store what it is', () => {
+  const image = (letter: string) => ({
+    fragments: [
+      {
+        kind: 'File',
+        name: 'image',
+        spec: { path: '/image', contentFrom: { object: 'x.tar', sha256: letter.repeat(64) } },
+      },
+    ],
+  });
+  expect(configDiff(image('a'), image('b'), PLAIN, new Map([['b'.repeat(64), 104_857_600]])).split('\n')).toEqual([
+    '--- a/File/image',
+    '+++ b/File/image',
+    '@@ -1,2 +1,2 @@',
+    ' path: /image',
+    `-contentFrom: "x.tar: binary, unknown bytes, sha256 ${'a'.repeat(64)}"`,
+    `+contentFrom: "x.tar: binary, 104857600 bytes, sha256 ${'b'.repeat(64)}"`,
+  ]);
+});
+
+test('a diff of very large or very different files stays short, and says where to find the rest', () => {
   const config = (content: string) => ({ fragments: [{ kind: 'File', name: 'f', spec: { path: '/f', content } }] });
   const lines = (count: number, text: (i: number) => string): string =>
     Array.from({ length: count }, (_, i) => `${text(i)}\n`).join('');
-  const shown = (a: string, b: string): string[] => configDiff(config(a), config(b), PLAIN).split('\n');
-  const other = shown(
+  const linesOf = (a: string, b: string): string[] => configDiff(config(a), config(b), PLAIN).split('\n');
+  const other = linesOf(
     lines(20_000, (i) => `a ${i} ${'x'.repeat(30)}`),
     lines(21_000, (i) => `b ${i} ${'x'.repeat(30)}`),
   );
@@ -336,13 +389,15 @@ test('a diff of very large or very different files stays short, and says where t
     '+++ b/File/f',
     '! 20002 lines became 21002 lines, most of them different; -o json has both',
   ]);
-  const added = shown('', lines(2_000, String));
+  const added = linesOf('', lines(2_000, String));
   expect([added.length, added.at(-1)]).toEqual([501, expect.stringMatching(/^… 15\d\d more lines; -o json has both/)]);
-  expect(shown('', 'x'.repeat(5_000)).find((line) => line.includes('xxx'))).toMatch(/^.{500}… \(50\d\d characters\)$/);
+  expect(linesOf('', 'x'.repeat(5_000)).find((line) => line.includes('xxx'))).toMatch(
+    /^.{500}… \(50\d\d characters\)$/,
+  );
 });
 
-test('tables leave out what is gone, and order numbers as numbers', () => {
-  const nodes = present('nodes', [node('w-10'), node('w-9', 'silent'), node('w-1', 'gone')]);
+test('tables leave out items that are gone, and sort numbers numerically', () => {
+  const nodes = present('nodes', [nodeView('w-10'), nodeView('w-9', 'silent'), nodeView('w-1', 'gone')]);
   expect(fleetTable('nodes', nodes, NOW, PLAIN)).toBe(
     text(
       'NODE   STATE    DRIFT   SINCE   VERSION   LABELS',
@@ -368,11 +423,11 @@ test('tables leave out what is gone, and order numbers as numbers', () => {
       'nodes',
       [
         {
-          ...node('w-1'),
+          ...nodeView('w-1'),
           unavailable: 'cordoned',
           taken: { owner: 'kured', reason: 'a new kernel', at: '', forMs: 1_800_000 },
         },
-        { ...node('w-2'), taken: { owner: 'me', reason: '', at: '', forMs: 0 } },
+        { ...nodeView('w-2'), taken: { owner: 'me', reason: '', at: '', forMs: 0 } },
       ],
       NOW,
       PLAIN,
@@ -407,7 +462,7 @@ test('tables leave out what is gone, and order numbers as numbers', () => {
   );
 });
 
-test('an event is one line of what matters', () => {
+test('an event is one line with the important fields', () => {
   const body = {
     v: 1,
     at: 'x',
@@ -433,113 +488,11 @@ test('an event is one line of what matters', () => {
   expect(eventLine({ ...event, body: 'not json' }, PLAIN)).toContain('not json');
 });
 
-describe('the doctor', () => {
-  const well: Inspection = {
-    server: { url: 'nats://h:4222', version: '2.12.15', jetstream: true },
-    topology: [],
-    ledger: { first: 1, last: 9, messages: 9, bytes: 2_097_152, ageMs: 0 },
-    snapshots: {},
-    services: SERVICES.map((name) => ({ name, copies: name === 'merger' ? 2 : 1, halted: '', notes: [] })),
-    viewsAhead: [],
-    poison: [],
-  };
-  test('says that all is well', () => {
-    expect(checkupScreen(checkUp(well, [node('n1')], []), PLAIN)).toBe(
-      text(
-        '✔ nats-server          2.12.15 at nats://h:4222; the ledger has 9 facts, 2.0 MiB',
-        '✔ streams and buckets  as expected',
-        '✔ merger               2 copies',
-        '✔ validator            1 copy',
-        '✔ scheduler            1 copy',
-        '✔ drain                1 copy',
-        '✔ inventory            1 copy',
-        '✔ nodes                1, all reporting',
-        '',
-        'No problems found.',
-      ),
-    );
-  });
-
-  test('counts a failed rollback and drift as problems, and does not call a fleet with notes perfect', () => {
-    const status = { node: 'n1', restored: true, deferred: '', incompatible: false, drifted: [], incarnation: 1 };
-    const closing = (change: object): string =>
-      checkupScreen(checkUp(well, [node('n1')], [], [{ ...status, ...change } as unknown as StatusView]), PLAIN)
-        .split('\n')
-        .slice(-4)
-        .join('\n');
-    expect(closing({ restored: false })).toBe(
-      text(
-        '✖ degraded             rollback failed on 1 node: n1',
-        '                       → see sluice why n1',
-        '',
-        '1 problem found.',
-      ),
-    );
-    expect(closing({ drifted: ['/etc/motd'] })).toContain('✖ drifted');
-    expect(closing({ deferred: 'x' })).toContain('No problems found, but 1 note: see above.');
-  });
-
-  test('notes a ledger that could be shorter, and who holds it up', () => {
-    const notes = (days: number, merger: number): readonly string[] =>
-      checkUp(
-        { ...well, ledger: { ...well.ledger, ageMs: days * 86_400_000 }, snapshots: { merger, drain: 2 } },
-        [node('n1')],
-        [],
-      )
-        .filter(({ state }) => state === 'note')
-        .map(({ what, detail }) => `${what} ${detail}`);
-    expect([notes(90, 1), notes(170, 2)]).toEqual([[], []]);
-    expect(notes(91, 1)).toEqual([
-      'ledger holds 91 days of facts: it is trimmed once every service has two snapshots, and merger has fewer than two',
-    ]);
-    expect(notes(181, 2)).toEqual([
-      'ledger holds 181 days of facts: it is trimmed once every service has two snapshots',
-    ]);
-  });
-
-  test('says of everything that is wrong what to do about it', () => {
-    const ill: Inspection = {
-      ...well,
-      server: { ...well.server, version: '2.10.1' },
-      topology: ['stream LEDGER is missing'],
-      viewsAhead: ['rollouts'],
-      services: [
-        { name: 'merger', copies: 1, halted: 'met version 2', notes: [] },
-        {
-          name: 'gateway',
-          copies: 2,
-          halted: '',
-          notes: [{ state: 'bad', words: 'its certificate ran out', todo: 'put another in its place' }],
-        },
-      ],
-      poison: [{ stream: 'REPORTS', sequence: 4, subject: 'node.applied.n1', reason: 'not JSON' }],
-    };
-    const checks = checkUp(ill, [node('n1', 'silent')], [rolloutView({ stalledBy: ['n1'] })]).filter(
-      ({ state }) => state !== 'good',
-    );
-    expect(checks.map(({ what }) => what)).toEqual([
-      'nats-server',
-      'streams and buckets',
-      'merger',
-      'validator',
-      'scheduler',
-      'drain',
-      'inventory',
-      'gateway',
-      'bucket rollouts',
-      'REPORTS 4',
-      'nodes',
-      'rollout c7',
-    ]);
-    expect(checks.filter(({ state, todo }) => state !== 'bad' || todo === '')).toEqual([]);
-  });
-});
-
-test('a line that is cut keeps its colours ended', () => {
+test('a line that is cut ends its colours', () => {
   expect(fit('\u001b[31mabcdef\u001b[39m', 4)).toBe('\u001b[31mabc…\u001b[39m');
 });
 
-test('of very many reasons the first are shown, and how many there are more', () => {
+test('shows the first of very many reasons, and counts the others', () => {
   const reasons = Array.from({ length: 53 }, (_, index) => ({
     fragment: `File/f${index}`,
     field: 'spec',
@@ -549,4 +502,10 @@ test('of very many reasons the first are shown, and how many there are more', ()
   }));
   const lines = reasonLines(reasons, PLAIN);
   expect([lines.length, lines[49], lines[50]]).toEqual([51, '  ✖ File/f49: wrong 49', '  3 more; -o json has all']);
+});
+
+test('a missing bucket is not taken for a server on which no service has ever run', () => {
+  expect(wordsOf(new Error('stream not found'))).toMatch(
+    /^the NATS server lacks a stream or bucket of Sluice\. If no service .*; otherwise sluice doctor says what is missing$/,
+  );
 });

@@ -1,8 +1,8 @@
 import { byAge, type ChangeView, type PoolView, type RolloutView } from '#libs/contracts';
 import type { Colours } from './io.js';
 import { changeStatus } from '../change/change-status.js';
-import { statusText } from './marks.js';
-import { age, table } from './table.js';
+import { failingText, statusText } from './marks.js';
+import { age, count, table } from './table.js';
 
 export interface OverviewInput {
   readonly changes: ReadonlyMap<string, ChangeView>;
@@ -12,7 +12,7 @@ export interface OverviewInput {
 }
 
 const ENDED_SHOWN = 10;
-const SILENT_SHOWN = 5;
+const NODES_SHOWN = 5;
 
 /** The changes that the overview shows: all open ones, then the latest that ended. */
 export function shownChanges({ changes, rollouts }: Pick<OverviewInput, 'changes' | 'rollouts'>): {
@@ -30,7 +30,7 @@ export function shownChanges({ changes, rollouts }: Pick<OverviewInput, 'changes
   };
 }
 
-/** The fleet in a line, its pools, and its changes: open ones first. */
+/** The fleet in one line, its pools, and its changes, open ones first. */
 export function overview(input: OverviewInput, colours: Colours): string {
   const { open, ended, omitted } = shownChanges(input);
   const parts = [fleetLine(input, colours), poolTable(input)];
@@ -44,11 +44,16 @@ export function overview(input: OverviewInput, colours: Colours): string {
   return parts.filter((part) => part !== '').join('\n\n');
 }
 
-/** How many nodes there are and how many of them are silent: by the pools, each node being in one. */
+/**
+ * How many nodes there are, and how many are silent and unhealthy, added up over the pools, because each node is in one
+ * pool.
+ */
 export function fleetCounts({ pools }: Pick<OverviewInput, 'pools'>): {
   readonly total: number;
   readonly silent: number;
   readonly silentNodes: readonly string[];
+  readonly unhealthy: number;
+  readonly unhealthyNodes: PoolView['unhealthyNodes'];
 } {
   const all = [...pools.values()];
   const sum = (of: (pool: PoolView) => number): number => all.reduce((total, pool) => total + of(pool), 0);
@@ -58,13 +63,29 @@ export function fleetCounts({ pools }: Pick<OverviewInput, 'pools'>): {
     silentNodes: all
       .flatMap(({ silentNodes }) => silentNodes)
       .sort()
-      .slice(0, SILENT_SHOWN),
+      .slice(0, NODES_SHOWN),
+    unhealthy: sum(({ unhealthy }) => unhealthy),
+    unhealthyNodes: all
+      .flatMap(({ unhealthyNodes }) => unhealthyNodes)
+      .sort((a, b) => (a.node < b.node ? -1 : 1))
+      .slice(0, NODES_SHOWN),
   };
 }
 
 function fleetLine(input: OverviewInput, colours: Colours): string {
-  const { total, silent, silentNodes } = fleetCounts(input);
-  return `${total} nodes${silent === 0 ? '' : `, ${colours.yellow(`${silent} silent`)} (${silentNodes.join(', ')}${silent > silentNodes.length ? ', …' : ''})`}`;
+  const { total, silent, silentNodes, unhealthy, unhealthyNodes } = fleetCounts(input);
+  const more = silent > silentNodes.length ? ', …' : '';
+  const parts = [
+    count(total, 'node'),
+    ...(silent === 0 ? [] : [`${colours.yellow(`${silent} silent`)} (${silentNodes.join(', ')}${more})`]),
+    ...(unhealthy === 0 ? [] : [colours.yellow(`${unhealthy} unhealthy`)]),
+  ];
+  const lines = unhealthyNodes.map(
+    ({ node, failingProbes }) => `  ${colours.yellow('!')} ${node} is unhealthy: ${failingText(failingProbes)}`,
+  );
+  const rest = unhealthy - unhealthyNodes.length;
+  const last = rest === 0 ? [] : [colours.dim(`  ${rest} more: list all with sluice get nodes`)];
+  return [parts.join(', '), ...lines, ...last].join('\n');
 }
 
 function poolTable({ pools }: OverviewInput): string {

@@ -1,9 +1,10 @@
 import type { Action, PlanAnswer, PlannedNode } from '#libs/contracts';
 import type { Colours } from './io.js';
 import { reasonLines } from './reasons.js';
-import { table } from './table.js';
+import { failingText } from './marks.js';
+import { count, table } from './table.js';
 
-/** How actions read: `reload crio.service`, `drain, reboot`. */
+/** Actions as text: `reload crio.service`, `drain, reboot`. */
 export const actionText = (actions: readonly Action[]): string =>
   actions.map(({ kind, unit }) => (unit === undefined || unit === '' ? kind : `${kind} ${unit}`)).join(', ') || 'none';
 
@@ -11,8 +12,9 @@ export const actionText = (actions: readonly Action[]): string =>
 const CLASSES = ['none', 'reload', 'restart', 'drain', 'reboot'] as const;
 type Class = (typeof CLASSES)[number];
 const LINES_SHOWN = 20;
+const UNHEALTHY_SHOWN = 5;
 
-/** A plan as Terraform prints one: the pools, then what changes with its actions, then the sum. */
+/** A plan in the style of Terraform: the pools, then the differences with their actions, then the sum. */
 export function planScreen(plan: PlanAnswer, colours: Colours): string {
   if (plan.rejected.length > 0) {
     return [
@@ -25,6 +27,10 @@ export function planScreen(plan: PlanAnswer, colours: Colours): string {
   if (plan.nodes.length > 0) parts.push(indent(poolTable(plan)), whatChanges(plan, colours).join('\n'));
   const notes = [
     ...reasonLines(plan.warnings, colours, '!'),
+    ...unhealthyLines(plan, colours),
+    ...driftLines(plan, colours),
+    ...(plan.needs ?? []).map((need) => `  ${colours.yellow('⏸')} would wait for ${need}, which does not exist yet`),
+    ...reasonLines(plan.missing ?? [], colours, '!'),
     ...plan.waitsFor.map((change) => `  ${colours.yellow('⏸')} would wait for ${change}`),
   ];
   if (notes.length > 0) parts.push(notes.join('\n'));
@@ -32,10 +38,30 @@ export function planScreen(plan: PlanAnswer, colours: Colours): string {
   return parts.join('\n\n');
 }
 
-function heading({ nodes, pools }: PlanAnswer, colours: Colours): string {
+/** The nodes that would change and are unhealthy now: their failing probes do not protect this change. */
+function unhealthyLines({ nodes }: PlanAnswer, colours: Colours): string[] {
+  const unhealthy = nodes.filter(({ failingProbes = [] }) => failingProbes.length > 0);
+  const lines = unhealthy
+    .slice(0, UNHEALTHY_SHOWN)
+    .map(
+      ({ node, failingProbes = [] }) => `  ${colours.yellow('!')} ${node} is unhealthy: ${failingText(failingProbes)}`,
+    );
+  const rest = unhealthy.length - lines.length;
+  return rest === 0 ? lines : [...lines, colours.dim(`  ${count(rest, 'more unhealthy node')}: use -o json for all`)];
+}
+
+function driftLines({ overwritesDrift = [] }: PlanAnswer, colours: Colours): string[] {
+  if (overwritesDrift.length === 0) return [];
+  const drift = `drift on ${count(overwritesDrift.length, 'node')} (${few(overwritesDrift)})`;
+  return [`  ${colours.yellow('!')} the change overwrites ${drift}: see sluice get drift`];
+}
+
+function heading({ nodes, pools, maxUnavailable }: PlanAnswer, colours: Colours): string {
   if (nodes.length === 0) return 'No nodes would change.';
   const names = Object.keys(pools).length || new Set(nodes.map(({ pool }) => pool)).size;
-  return colours.bold(`${count(nodes.length, 'node')} in ${count(names, 'pool')} would change`);
+  return colours.bold(
+    `${count(nodes.length, 'node')} in ${count(names, 'pool')} would change${maxUnavailable === undefined ? '' : `, at most ${maxUnavailable} at once over all pools`}`,
+  );
 }
 
 function poolTable(plan: PlanAnswer): string {
@@ -43,18 +69,18 @@ function poolTable(plan: PlanAnswer): string {
   const rows = names.map((name) => {
     const nodes = plan.nodes.filter(({ pool }) => pool === name);
     const classes = nodes.map(({ actions }) => classOf(actions));
-    const budget = plan.pools[name]?.budget;
+    const { budget, free = budget } = new Map(Object.entries(plan.pools)).get(name) ?? {};
     return [
       name,
       String(nodes.length),
-      ...CLASSES.map((one) => String(classes.filter((found) => found === one).length)),
-      budget === undefined ? '' : String(budget),
+      ...CLASSES.map((one) => String(classes.filter((other) => other === one).length)),
+      budget === undefined ? '' : free === budget ? String(budget) : `${budget}, ${free} now`,
     ];
   });
   return table(['POOL', 'NODES', ...CLASSES.map((one) => one.toUpperCase()), 'AT ONCE'], rows);
 }
 
-/** What changes and its actions, with the nodes affected: most nodes first. */
+/** The differences and their actions, with the affected nodes: most nodes first. */
 function whatChanges(plan: PlanAnswer, colours: Colours): string[] {
   const groups = new Map<string, { readonly what: string; readonly actions: string; readonly nodes: PlannedNode[] }>();
   for (const node of plan.nodes) {
@@ -69,7 +95,7 @@ function whatChanges(plan: PlanAnswer, colours: Colours): string[] {
     .map(({ what, actions, nodes }) => [
       `${colours.yellow('~')} ${what}`,
       actions,
-      `${count(nodes.length, 'node')}: ${few(nodes)}`,
+      `${count(nodes.length, 'node')}: ${few(nodes.map(({ node }) => node))}`,
     ]);
   const text = table(['', '', ''], rows)
     .split('\n')
@@ -90,12 +116,8 @@ function classOf(actions: readonly Action[]): Class {
   return [...CLASSES].reverse().find((one) => kinds.includes(one)) ?? 'none';
 }
 
-function few(nodes: readonly PlannedNode[]): string {
-  const names = nodes.slice(0, 3).map(({ node }) => node);
-  return nodes.length > names.length ? `${names.join(', ')}, …` : names.join(', ');
-}
+const few = (nodes: readonly string[]): string => nodes.slice(0, 3).join(', ') + (nodes.length > 3 ? ', …' : '');
 
-const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`;
 const indent = (text: string): string =>
   text
     .split('\n')

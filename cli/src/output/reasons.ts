@@ -2,10 +2,10 @@ import type { Reason } from '#libs/contracts';
 import type { PlacedReason } from './exit.js';
 import type { Colours } from './io.js';
 
-/** More are not read, and scroll what came before out of sight. */
+/** More would not be read, and would scroll earlier output off the screen. */
 const MOST_REASONS = 50;
 
-/** Each message about a field once, with the fragments that it concerns. */
+/** Each message about a field once, with its fragments. */
 export function reasonTexts(
   reasons: readonly PlacedReason[],
   bold = (text: string): string => text,
@@ -33,13 +33,15 @@ export function reasonLines(reasons: readonly PlacedReason[], colours: Colours, 
   const lines = texts.slice(0, MOST_REASONS).flatMap(({ text, nodes, excerpt }) => {
     const more = /\(on \d+ nodes\)$/.test(text) ? ', …' : '';
     return [
-      `  ${sign} ${text}${nodes.length === 0 ? '' : colours.dim(` (${nodes.join(', ')}${more})`)}`,
+      `  ${sign} ${text.replaceAll('\n', '\n    ')}${nodes.length === 0 ? '' : colours.dim(` (${nodes.join(', ')}${more})`)}`,
       ...excerpt.map((line) => colours.dim(`      ${line}`)),
     ];
   });
   return texts.length <= MOST_REASONS ? lines : [...lines, `  ${texts.length - MOST_REASONS} more; -o json has all`];
 }
 
-/** The field `spec` adds nothing to its fragment, and some messages start with their field. */
-const placeOf = ({ fragment, field, message }: Reason): string =>
-  [fragment, field === 'spec' || message.startsWith(field) ? '' : field].filter((part) => part !== '').join(' ');
+/** A `spec` that is there adds nothing to the fragment, and some messages already start with the field. */
+const placeOf = ({ fragment, field, code, message }: Reason): string =>
+  [fragment, (field === 'spec' && code !== 'required') || message.startsWith(field) ? '' : field]
+    .filter((part) => part !== '')
+    .join(' ');

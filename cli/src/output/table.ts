@@ -1,9 +1,9 @@
 import { stripVTControlCharacters } from 'node:util';
 import { roughDuration } from '#libs/manifests/lean';
 
-/** Columns as kubectl aligns them: upper-case heads, three spaces between, none at the end of a line. */
+/** Columns aligned like in kubectl: upper-case headers, three spaces between columns, none at the end of a line. */
 export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
-  const all = [heads, ...rows];
+  const all = [heads, ...rows].map((row) => row.map(oneLine));
   const widths = heads.map((_, column) => Math.max(...all.map((row) => width(row[column] ?? ''))));
   return all
     .map((row) =>
@@ -15,7 +15,13 @@ export function table(heads: readonly string[], rows: readonly (readonly string[
     .join('\n');
 }
 
-/** How long ago that was; empty when it never was. */
+/** `1 node` or `3 nodes`; `many` where the plural is not the word with an s. */
+export const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;
+
+/** The text on one line, so that nobody can forge a row. */
+export const oneLine = (text: string): string => text.replaceAll(/\s*\n\s*/g, ' ');
+
+/** How long ago that was; empty if there is no time. */
 export function age(since: string, now: Date): string {
   const ms = now.getTime() - Date.parse(since);
   return Number.isNaN(ms) ? '' : roughDuration(Math.max(0, ms));
@@ -28,19 +34,19 @@ export const pad = (text: string, to: number): string => text + ' '.repeat(Math.
 /** A colour's escape sequence, or one character. */
 const PIECE = new RegExp('\\u001b\\[[0-9;]*m|[^]', 'gu');
 
-/** The text cut to fit, with an ellipsis where something was cut. */
+/** The text cut to fit, with an ellipsis if something was cut. */
 export function fit(text: string, columns: number): string {
   if (width(text) <= columns) return text;
   let left = columns - 1;
-  let kept = '';
+  let result = '';
   // Escape sequences take no column and are kept, so that a colour that starts also ends.
   for (const [part] of text.matchAll(PIECE)) {
-    if (part.startsWith('\u001b')) kept += part;
+    if (part.startsWith('\u001b')) result += part;
     else if (left > 0) {
-      kept += part;
+      result += part;
       left -= 1;
-      if (left === 0) kept += '…';
+      if (left === 0) result += '…';
     }
   }
-  return kept;
+  return result;
 }

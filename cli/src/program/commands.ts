@@ -3,13 +3,13 @@ import { applierCommand, HEARTBEAT_SECONDS } from '../../../services/applier/src
 import type { GlobalFlags, Session } from '../connection/session.js';
 import type { ExitCode } from '../output/exit.js';
 
-/** What runs a command: it opens the session that the common flags describe. Undefined: the process ends by itself. */
+/** Runs a command with the session that the common flags describe. Undefined: the process ends by itself. */
 export type Run = (flags: GlobalFlags, command: (session: Session) => Promise<ExitCode | undefined>) => Promise<void>;
 
-/** A command's code, which is loaded when the command is called. It gets its arguments and flags after the session. */
+/** The code of a command, which is loaded when the command is called. Its arguments and flags follow the session. */
 export type CommandLoader = () => Promise<(session: Session, ...args: never[]) => Promise<ExitCode | undefined>>;
 
-/** What the groups of commands are added to. */
+/** The groups of commands are added to this. */
 export interface Registry {
   readonly program: Command;
   action(load: CommandLoader): (...args: unknown[]) => Promise<void>;
@@ -77,7 +77,7 @@ export function registerChanges({ program, action }: Registry): void {
     .argument('[kind]', 'the kind of the fragment: File, SystemdUnit, …')
     .argument('[name]', 'the name of the fragment')
     .action(action(async () => (await import('../commands/delete.js')).remove));
-  strict(
+  paced(
     reading(program.command('plan').description('preview a change per pool and node, without publishing it')),
   ).action(action(async () => (await import('../commands/plan.js')).plan));
   reading(
@@ -87,6 +87,12 @@ export function registerChanges({ program, action }: Registry): void {
         'convert resources of the OpenShift Machine Config Operator or the das-schiff network operator to fragments, offline; reports what it skips on stderr',
       ),
   ).action(action(async () => (await import('../commands/import.js')).importFragments));
+  program
+    .command('upload')
+    .description('put a large or binary file into the object store, and print the contentFrom for a File')
+    .argument('<file>', 'the file')
+    .option('--name <name>', 'the name shown to people (default: the name of the file)')
+    .action(action(async () => (await import('../commands/upload.js')).upload));
   program
     .command('actions')
     .description('show which actions a node needs to go from one set of fragments to another, and why; offline')
@@ -111,17 +117,22 @@ export function registerChanges({ program, action }: Registry): void {
   waiting(program.command('retry').description('publish the content of a change again, as a new change'))
     .argument('<change>', 'the ID of a change')
     .action(action(async () => (await import('../commands/steer.js')).retry));
+  waiting(
+    program.command('rollback').description('undo a committed change: publish the state before it, as a new change'),
+  )
+    .argument('<change>', 'the ID of a committed change')
+    .action(action(async () => (await import('../commands/steer.js')).rollback));
 }
 
-/** Commands about nodes and the fleet as a whole. */
+/** Commands about nodes and the whole fleet. */
 export function registerFleet({ program, action }: Registry): void {
   program.commandsGroup('The fleet:');
   program
     .command('get')
     .description(
-      'list resources, or show one: nodes, pools, fragments, changes, known-bad, leases, drift, or disruption-policy NODE',
+      'list resources, or show one: nodes, pools, fragments, changes, known-bad, leases, drift, objects, or disruption-policy NODE',
     )
-    .argument('<resource>', 'nodes, pools, fragments, changes, known-bad, leases, drift or disruption-policy')
+    .argument('<resource>', 'nodes, pools, fragments, changes, known-bad, leases, drift, objects or disruption-policy')
     .argument('[name]', 'the name, ID or hash of one resource; drift, disruption-policy: the node')
     .action(action(async () => (await import('../commands/get.js')).get));
   program
@@ -172,7 +183,7 @@ export function registerFleet({ program, action }: Registry): void {
     .action(action(async () => (await import('../commands/steer.js')).take));
   program
     .command('give')
-    .description('put a node that was taken back into service')
+    .description('put a node back into service after sluice take')
     .argument('<node>', 'the name of a node')
     .requiredOption('--owner <name>', 'who took it')
     .action(action(async () => (await import('../commands/steer.js')).give));
@@ -204,13 +215,23 @@ const reading = (command: Command): Command =>
 const waiting = (command: Command): Command =>
   command.option('--wait <timeout>', 'wait until the change ends, then exit with its outcome; without a value: 10m');
 
-const strict = (command: Command): Command => command.option('--strict', 'reject the change if there is a warning');
+const checked = (command: Command): Command =>
+  command
+    .option('--strict', 'reject the change if there is a warning')
+    .option('--take-over', 'allow fragments that belong to another source; they then belong to the source cli');
+
+/** How to roll a change out. */
+const paced = (command: Command): Command =>
+  checked(command)
+    .option('--max-failures <n>', 'how many nodes may fail before the change is rolled back (default: 0)')
+    .option(
+      '--max-unavailable <n|n%>',
+      'how many nodes of the change may change at once, if that is fewer than the pools allow',
+    )
+    .option(
+      '--needs-timeout <duration>',
+      'how long the change may wait for what it refers to and does not exist yet (default: 24h)',
+    );
 
 const publishing = (command: Command): Command =>
-  strict(
-    waiting(
-      reading(command)
-        .option('-m, --message <text>', 'describe the change')
-        .option('--max-failures <n>', 'how many nodes may fail before the change is rolled back (default: 0)'),
-    ),
-  );
+  paced(waiting(reading(command).option('-m, --message <text>', 'describe the change')));

@@ -61,7 +61,7 @@ export function buildProgram(version: string, run: Run): Command {
 
 const CONNECTING = 'Options for connecting to NATS:';
 
-/** The help of a command leaves out how one connects: it is the same everywhere, and long. */
+/** The help of a command leaves out the connection flags: they are the same everywhere, and long. */
 function globalOptions(this: Help, command: Command): Option[] {
   const short = ['server', 'context'];
   return Help.prototype.visibleGlobalOptions

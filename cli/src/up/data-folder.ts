@@ -21,33 +21,34 @@ export interface UpState {
   readonly pids: Readonly<Record<string, number>>;
 }
 
-/** The folder that holds everything of one local installation. */
+/** The folder with everything of one local installation. */
 export interface DataFolder {
   readonly path: string;
   readonly nats: string;
   readonly logs: string;
   readonly inventory: string;
-  /** Whether an earlier `up` in it was killed, and left these. */
+  /** Whether an earlier `up` was killed and left these processes. */
   readonly leftPids: readonly number[];
   write(state: UpState): void;
-  /** Lets go of the folder; its data stays. */
+  /** Releases the folder. Its data stays. */
   release(): void;
 }
 
-/** Processes of a killed `up` end by themselves; this is longer than that takes. */
+/** Longer than the processes of a killed `up` need to end. */
 const LEFTOVERS_MS = 8_000;
 
-/** Where `up` keeps its data by default. */
-export function defaultDataFolder(env: NodeJS.ProcessEnv): string {
-  const named = env['XDG_DATA_HOME'] ?? '';
-  return join(named === '' ? join(env['HOME'] ?? homedir(), '.local', 'share') : named, 'sluice');
+/** The default data folder of `up`, and of `up --kube`. */
+export function defaultDataFolder(env: NodeJS.ProcessEnv, name: 'sluice' | 'sluice-kubernetes' = 'sluice'): string {
+  const folder = env['XDG_DATA_HOME'] ?? '';
+  return join(folder === '' ? join(env['HOME'] ?? homedir(), '.local', 'share') : folder, name);
 }
 
-/** Takes a folder for this process. Refuses one that another `up` has, naming its pid. */
+/** Takes a folder for this process. Refuses one that another `up` uses, and names its pid. */
 export function takeDataFolder(folder: string): DataFolder {
   const path = resolve(folder);
   const [logs, file, lock] = [join(path, 'logs'), join(path, 'up.json'), join(path, 'up.lock')];
-  makeClosed(path, logs);
+  makeClosed(path);
+  makeFolder(logs);
   lockFor(path, lock);
   const left = readState(file);
   rmSync(file, { force: true });
@@ -69,7 +70,10 @@ export function takeDataFolder(folder: string): DataFolder {
   };
 }
 
-/** One folder after the other: `recursive` never ends below /proc, and names the wrong cause on a read-only disk. */
+/**
+ * One folder after another: with `recursive`, mkdir never ends below /proc, and names the wrong cause on a read-only
+ * disk.
+ */
 function makeFolder(path: string): void {
   if (existsSync(path)) return;
   makeFolder(dirname(path));
@@ -83,25 +87,37 @@ function makeFolder(path: string): void {
   }
 }
 
-/** Contents and journals of all nodes are in it: nobody else may look. A folder with files of others is left alone. */
-function makeClosed(path: string, logs: string): void {
-  const isOurs = !existsSync(path) || readdirSync(path).length === 0 || existsSync(logs);
-  if (!isOurs && (statSync(path).mode & OTHERS) !== 0)
-    throw new Error(`${path} holds other files, and other users may read it: choose another folder with --data`);
-  makeFolder(logs);
-  if ((statSync(path).mode & OTHERS) !== 0) chmodSync(path, CLOSED);
+/**
+ * Contains the contents and journals of all nodes, so no other user may read it. Only a folder with the mark, a new one
+ * and an empty one are used: in any other one, files of somebody else would be closed or replaced.
+ */
+function makeClosed(path: string): void {
+  makeFolder(path);
+  const mark = join(path, MARK);
+  const [{ mode, uid }, isMarked] = [statSync(path), existsSync(mark)];
+  if (!isMarked && readdirSync(path).length > 0)
+    throw new Error(`${path} holds other files: choose a new or empty folder with --data`);
+  if ((mode & OTHERS) !== 0) {
+    if ((mode & SHARED) !== 0 || uid !== process.geteuid?.())
+      throw new Error(`${path} is shared with other users, or belongs to one: choose another folder with --data`);
+    chmodSync(path, CLOSED);
+  }
+  if (!isMarked) writeFileSync(mark, 'This folder belongs to sluice up, which closes it to other users.\n');
 }
 
+const MARK = 'sluice-up.txt';
 const OTHERS = 0o077;
+/** Every user may write to it. */
+const SHARED = 0o002;
 const CLOSED = 0o700;
 
-/** Where a node's files and its journal are. */
+/** The folders of a node's files and of its journal. */
 export const nodeFolders = (data: string, node: string): { readonly root: string; readonly state: string } => ({
   root: join(data, 'nodes', node, 'root'),
   state: join(data, 'nodes', node, 'state'),
 });
 
-/** Waits for the processes of a killed `up`: two appliers of one node would write to one journal. */
+/** Waits for the processes of a killed `up`, because two appliers of one node would write to the same journal. */
 export async function awaitLeftovers(pids: readonly number[], path: string): Promise<void> {
   const untilMs = performance.now() + LEFTOVERS_MS;
   for (;;) {
@@ -141,7 +157,7 @@ function readState(file: string): UpState | undefined {
   }
 }
 
-/** Whether this process runs, and is one of Sluice's: a pid may have passed to another program. */
+/** Whether this process runs and belongs to Sluice: another program may have reused the pid. */
 function isOurs(pid: number, path: string): boolean {
   try {
     process.kill(pid, 0);

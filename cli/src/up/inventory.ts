@@ -24,7 +24,7 @@ class Inventory {
   @NestedList(() => InventoryNode) readonly nodes!: readonly InventoryNode[];
 }
 
-/** How many appliers one process serves well; more are split over the cores. */
+/** How many appliers one process can serve well. More are split over the cores. */
 const NODES_OF_A_PROCESS = 50;
 const EXAMPLE = '{"nodes": [{"name": "w-1", "labels": {"role": "edge"}}]}';
 /** The limit for one machine. */
@@ -62,7 +62,7 @@ export function localNodes(count: string): readonly InventoryNode[] {
   }));
 }
 
-/** The shards, such as `1/2` and `2/2`, in which the appliers of so many nodes run. */
+/** The shards, such as `1/2` and `2/2`, in which the appliers of these nodes run. */
 export function shardsFor(nodes: number, cores: number): readonly string[] {
   const count = Math.max(1, Math.min(cores, Math.ceil(nodes / NODES_OF_A_PROCESS)));
   return Array.from({ length: count }, (_, index) => `${index + 1}/${count}`);

@@ -8,17 +8,17 @@ const seen = (name: string, state: DefinitionState['state'], version = '', relea
   release,
 });
 
-describe('what sluice up --kube does with definitions', () => {
+describe('sluice up --kube and the custom resource definitions', () => {
   const done = (all: readonly DefinitionState[], keep = false) => {
     const { words, write } = whatToDo(all, '0.2.0', keep);
     return [[...write], words];
   };
 
-  test('that are there, as desired: nothing, whatever version wrote them', () => {
+  test('leaves them alone if they are as desired, whatever version wrote them', () => {
     expect(done([seen('files', 'same', '0.1.0'), seen('pools', 'same')])).toEqual([[], ['All 2 CRDs are up to date']]);
   });
 
-  test('that are missing or older: it writes them, and says so', () => {
+  test('writes them if they are missing or older, and says so', () => {
     expect(done([seen('files', 'missing'), seen('pools', 'different', '0.1.9'), seen('vrfs', 'different')])).toEqual([
       ['files', 'pools', 'vrfs'],
       [
@@ -28,7 +28,7 @@ describe('what sluice up --kube does with definitions', () => {
     ]);
   });
 
-  test('that are newer: it leaves them, and says what that means', () => {
+  test('leaves newer ones alone, and says what that means', () => {
     expect(done([seen('files', 'different', '0.10.0'), seen('pools', 'different', '0.2.0')])).toEqual([
       ['pools'],
       [
@@ -38,7 +38,7 @@ describe('what sluice up --kube does with definitions', () => {
     ]);
   });
 
-  test('that Helm put there: it leaves them, and warns of the services next to them', () => {
+  test('leaves those of Helm alone, and warns about the services in the cluster', () => {
     expect(
       done([seen('files', 'different', '0.1.0', 'sluice/sluice'), seen('pools', 'same', '0.1.0', 'sluice/sluice')]),
     ).toEqual([
@@ -50,7 +50,7 @@ describe('what sluice up --kube does with definitions', () => {
     ]);
   });
 
-  test('with --keep-crds: nothing, and it says what is not there', () => {
+  test('with --keep-crds, writes nothing and names what is missing', () => {
     expect(done([seen('files', 'missing'), seen('pools', 'different', '0.1.0')], true)).toEqual([
       [],
       [

@@ -11,13 +11,14 @@ import { customResourceDefinitions } from '#libs/manifests';
 import { pipelined } from '#libs/nats/lean';
 import { isAtLeast } from '#libs/process';
 import { UsageError } from '../output/exit.js';
+import { count } from '../output/table.js';
 
 export interface KubernetesOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly say: (text: string) => void;
   /** Whether the definitions stay as they are. */
   readonly keepDefinitions: boolean;
-  /** Of this Sluice. */
+  /** The version of this Sluice. */
   readonly version: string;
   readonly signal: AbortSignal;
 }
@@ -57,14 +58,14 @@ async function versionOf(kube: Kube): Promise<string> {
   }
 }
 
-/** Lists everything that is missing at once: usually somebody else grants it. */
+/** Lists everything that is missing at once, because usually another person grants it. */
 async function requireRights(kube: Kube): Promise<void> {
-  const wanted = KUBE_SERVICES.flatMap((service) =>
+  const definitions = KUBE_SERVICES.flatMap((service) =>
     rightsOf(service).map((right) => ({ service, right, allowed: false })),
   );
-  await pipelined(wanted, AT_ONCE, async (one) => void (one.allowed = await kube.may(one.right)));
+  await pipelined(definitions, AT_ONCE, async (one) => void (one.allowed = await kube.may(one.right)));
   const missing = KUBE_SERVICES.flatMap((service) => {
-    const rights = wanted.filter((one) => one.service === service && !one.allowed).map(({ right }) => right);
+    const rights = definitions.filter((one) => one.service === service && !one.allowed).map(({ right }) => right);
     return rights.length === 0 ? [] : [`  ${service}: ${rightsWords(rights)}`];
   });
   if (missing.length === 0) return;
@@ -74,14 +75,18 @@ async function requireRights(kube: Kube): Promise<void> {
 }
 
 async function putDefinitions(kube: Kube, { keepDefinitions, say, version, signal }: KubernetesOptions): Promise<void> {
-  const wanted = Object.values(customResourceDefinitions()) as unknown as readonly WantedDefinition[];
-  const seen = new Map<string, DefinitionState>();
+  const definitions = Object.values(customResourceDefinitions()) as unknown as readonly WantedDefinition[];
+  const states = new Map<string, DefinitionState>();
   try {
-    await pipelined(wanted, AT_ONCE, async (one) => void seen.set(one.metadata.name, await kube.lookAtDefinition(one)));
-    const { words, write } = whatToDo([...seen.values()], version, keepDefinitions);
+    await pipelined(
+      definitions,
+      AT_ONCE,
+      async (one) => void states.set(one.metadata.name, await kube.lookAtDefinition(one)),
+    );
+    const { words, write } = whatToDo([...states.values()], version, keepDefinitions);
     for (const line of words) say(line);
     await pipelined(
-      wanted.filter(({ metadata }) => write.has(metadata.name)),
+      definitions.filter(({ metadata }) => write.has(metadata.name)),
       AT_ONCE,
       (one) => kube.applyDefinition(one, version, signal),
     );
@@ -97,20 +102,20 @@ async function putDefinitions(kube: Kube, { keepDefinitions, say, version, signa
 
 /** Which definitions to write, and what to tell the user about the others. */
 export function whatToDo(
-  seen: readonly DefinitionState[],
+  states: readonly DefinitionState[],
   version: string,
   keep: boolean,
 ): { readonly words: readonly string[]; readonly write: ReadonlySet<string> } {
-  const missing = seen.filter(({ state }) => state === 'missing').map(({ name }) => name);
-  const different = seen.filter(({ state }) => state === 'different');
+  const missing = states.filter(({ state }) => state === 'missing').map(({ name }) => name);
+  const different = states.filter(({ state }) => state === 'different');
   const newer = different.filter((one) => isNewer(one.version, version));
   const released = different.filter((one) => !newer.includes(one) && one.release !== '');
   const older = different.filter((one) => !newer.includes(one) && !released.includes(one));
   const words: string[] = [];
-  const crds = (all: readonly unknown[]): string => `${all.length} CRD${all.length === 1 ? '' : 's'}`;
+  const crds = (all: readonly unknown[]): string => count(all.length, 'CRD');
   const versions = (all: readonly DefinitionState[]): string =>
     [...new Set(all.map((one) => one.version || 'unknown'))].join(', ');
-  if (missing.length === 0 && different.length === 0) words.push(`All ${crds(seen)} are up to date`);
+  if (missing.length === 0 && different.length === 0) words.push(`All ${crds(states)} are up to date`);
   if (missing.length > 0)
     words.push(
       keep
@@ -131,7 +136,7 @@ export function whatToDo(
     words.push(
       `Keeping ${crds(released)} of version ${versions(released)} from the Helm release ${released[0]?.release}; this is Sluice ${version}. Upgrade the Helm release`,
     );
-  const releases = [...new Set(seen.map(({ release }) => release).filter((release) => release !== ''))];
+  const releases = [...new Set(states.map(({ release }) => release).filter((release) => release !== ''))];
   if (releases.length > 0)
     words.push(
       `Sluice is also installed in this cluster by Helm (${releases.join(', ')}): do not run both, because they would work on the same objects and Nodes`,
@@ -139,5 +144,5 @@ export function whatToDo(
   return { words, write: new Set(keep ? [] : [...missing, ...older.map(({ name }) => name)]) };
 }
 
-/** What has no version is older than any. */
+/** A definition without a version counts as older than any other. */
 const isNewer = (version: string, than: string): boolean => !isAtLeast(than, version);

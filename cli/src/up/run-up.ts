@@ -32,7 +32,7 @@ export interface UpOptions {
 export interface RunningInstallation {
   readonly url: string;
   readonly data: string;
-  /** What did not answer in time; empty when all is well. */
+  /** What did not answer in time; empty if all is well. */
   readonly missing: readonly string[];
   /** Stops everything within 10 s and keeps the data. */
   stop(): Promise<void>;
@@ -50,7 +50,7 @@ const WITH_KUBERNETES = { SLUICE_DRAIN: 'kubernetes', SLUICE_INVENTORY: 'kuberne
 export const servicesOf = (kubernetes: boolean): readonly string[] =>
   kubernetes ? [...SERVICES, ...EDGE_SERVICES] : SERVICES;
 
-/** Starts nats-server, the services and the appliers, each process kept alive; resolves when all answer. */
+/** Starts nats-server, the services and the appliers, and restarts each process that ends. Resolves when all answer. */
 export async function startUp(options: UpOptions): Promise<RunningInstallation> {
   const folder = takeDataFolder(options.data);
   let state: { readonly server: string } | undefined;
@@ -110,7 +110,7 @@ function startProcesses(
   supervisor: Supervisor,
 ): void {
   writeFileSync(folder.inventory, `${JSON.stringify({ nodes }, null, 1)}\n`);
-  // This server knows no credentials: what the user has for another one stays out.
+  // This server has no credentials, so the user's credentials for another server are not used.
   const own = { ...process.env };
   for (const { variable, orVariable = variable } of Object.values<Variables>(CONNECTION_SETTINGS))
     for (const name of [variable, orVariable]) delete own[name];
@@ -130,7 +130,9 @@ function startProcesses(
   }
 }
 
-/** Waits until every service answers and every node is known; what is missing after that has a log to look at. */
+/**
+ * Waits until every service answers and every node is known. Names the log of everything that is still missing then.
+ */
 async function whatIsMissing(url: string, { nodes, kubernetes, signal }: UpOptions): Promise<readonly string[]> {
   const fleet = await connectFleet({ servers: [url], timeoutMs: 5_000 });
   const untilMs = performance.now() + READY_MS + nodes.length * 5;
@@ -148,13 +150,14 @@ async function whatIsMissing(url: string, { nodes, kubernetes, signal }: UpOptio
 async function look(
   fleet: FleetClient,
   nodes: readonly InventoryNode[],
-  wanted: readonly string[],
+  names: readonly string[],
 ): Promise<readonly string[]> {
   const facts = await fleet.inspect().catch(() => undefined);
-  const services = wanted.filter((name) => !facts?.services.some((found) => found.name === name && found.copies > 0));
+  const services = names.filter(
+    (name) => !facts?.services.some((service) => service.name === name && service.copies > 0),
+  );
   if (services.length > 0) return services;
-  const known = await fleet.list('nodes').catch(() => undefined);
-  const ready = new Set([...(known?.values() ?? [])].filter(({ state }) => state === 'ready').map(({ node }) => node));
+  const ready = await fleet.reportingNodes().catch(() => new Set());
   const silent = nodes.filter(({ name }) => !ready.has(name));
   return silent.length === 0 ? [] : [`${silent.length} of ${nodes.length} nodes`];
 }

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { awaitLeftovers, defaultDataFolder, takeDataFolder } from './data-folder.js';
 import { localNodes, nodesOfShard, parseInventory, shardsFor } from './inventory.js';
 
@@ -26,7 +26,7 @@ describe('an inventory', () => {
     ]);
   });
 
-  test('that is wrong is refused with every reason', () => {
+  test('is refused with every reason if it is invalid', () => {
     const text =
       '{"nodes": [{"name": "W_1"}, {"name": "a", "labels": {"x": 1}}, {"name": "a"}, 7, {"name": "b", "role": "edge"}]}';
     expect(() => parseInventory(text, 'i.json')).toThrow(
@@ -51,11 +51,11 @@ describe('an inventory', () => {
     [51, 8, ['1/2', '2/2']],
     [1_000, 2, ['1/2', '2/2']],
     [150, 8, ['1/3', '2/3', '3/3']],
-  ])('of %d nodes on %d cores is served in shards %j', (nodes, cores, shards) => {
+  ])('of %d nodes on %d cores is split into the shards %j', (nodes, cores, shards) => {
     expect(shardsFor(nodes, cores)).toEqual(shards);
   });
 
-  test('is served whole by its shards, each node once', () => {
+  test('is covered by its shards, with each node once', () => {
     const nodes = localNodes('101');
     const served = shardsFor(101, 4).flatMap((shard) => nodesOfShard(nodes, shard));
     expect(served.map(({ name }) => name).sort()).toEqual(nodes.map(({ name }) => name));
@@ -81,7 +81,7 @@ describe('the data folder', () => {
   beforeEach(() => (path = mkdtempSync(join(tmpdir(), 'sluice-data-'))));
   afterEach(() => rmSync(path, { recursive: true }));
 
-  test('up.json is written whole, and all that is removed at the end', () => {
+  test('gets a complete up.json, which is removed at the end', () => {
     const folder = takeDataFolder(path);
     folder.write({ server: 'nats://x', pid: 1, pids: { merger: 2 } });
     expect(JSON.parse(readFileSync(join(path, 'up.json'), 'utf8'))).toEqual({
@@ -91,37 +91,56 @@ describe('the data folder', () => {
     });
     writeFileSync(join(path, 'inventory.json'), '{}');
     folder.release();
-    expect(readdirSync(path).sort()).toEqual(['inventory.json', 'logs']);
+    expect(readdirSync(path).sort()).toEqual(['inventory.json', 'logs', 'sluice-up.txt']);
   });
 
-  test('is refused to a second one, naming the pid of the first', () => {
+  test('is refused to a second process, with the pid of the first', () => {
     const folder = takeDataFolder(path);
     expect(() => takeDataFolder(path)).toThrow(`in use by another sluice up (pid ${process.pid})`);
     folder.release();
     takeDataFolder(path).release();
   });
 
-  test('lets no other user look in, and leaves a folder alone that holds other files', () => {
-    const modeOf = (folder: string): number => statSync(folder).mode & 0o777;
+  const modeOf = (folder: string): number => statSync(folder).mode & 0o7777;
+
+  test('is private to the user', () => {
     const made = join(path, 'a/data');
     takeDataFolder(made).release();
     expect([modeOf(made), modeOf(join(path, 'a'))]).toEqual([0o700, 0o777 & ~process.umask()]);
     chmodSync(made, 0o755);
     takeDataFolder(made).release();
     expect(modeOf(made)).toBe(0o700);
-    const others = join(path, 'others');
-    mkdirSync(others);
-    chmodSync(others, 0o755);
-    writeFileSync(join(others, 'file'), '');
-    expect(() => takeDataFolder(others)).toThrow(/others holds other files, and other users may read it: .*--data/);
-    expect([modeOf(others), readdirSync(others)]).toEqual([0o755, ['file']]);
   });
 
-  test('is refused at once where it cannot be made', () => {
+  test.each([
+    ['a file', 0o755, 'file'],
+    ['a folder logs of another program', 0o755, 'logs/x.log'],
+    ['a folder logs of another program, closed to others', 0o700, 'logs/x.log'],
+    ['an inventory', 0o700, 'inventory.json'],
+  ])('is not a folder that holds other files, such as %s', (_, mode, name) => {
+    const others = join(path, 'others');
+    mkdirSync(join(others, dirname(name)), { recursive: true });
+    writeFileSync(join(others, name), 'theirs');
+    chmodSync(others, mode);
+    const before = readdirSync(others, { recursive: true });
+    expect(() => takeDataFolder(others)).toThrow(/others holds other files: .*--data/);
+    expect([modeOf(others), readdirSync(others, { recursive: true })]).toEqual([mode, before]);
+  });
+
+  test('is not a folder to which every user may write, although it is empty', () => {
+    const shared = join(path, 'shared');
+    mkdirSync(shared);
+    chmodSync(shared, 0o1777);
+    expect(() => takeDataFolder(shared)).toThrow(/shared is shared with other users, or belongs to one: .*--data/);
+    expect([modeOf(shared), readdirSync(shared)]).toEqual([0o1777, []]);
+  });
+
+  test('is refused at once if it cannot be created', () => {
     expect(() => takeDataFolder('/proc/sluice/data')).toThrow(/cannot make the data folder: ENOENT.*--data/);
   });
 
-  test('of one that was killed is taken over, and its processes are waited for', async () => {
+  test('is taken over after its `up` was killed, once those processes have ended', async () => {
+    takeDataFolder(path).release();
     const left = spawn('sh', ['-c', `sleep 0.5; exit; : sluice ${path}`]);
     writeFileSync(join(path, 'up.lock'), '4194305');
     writeFileSync(join(path, 'up.json'), JSON.stringify({ server: 'x', pid: 4_194_305, pids: { merger: left.pid } }));
@@ -129,7 +148,7 @@ describe('the data folder', () => {
     expect(folder.leftPids).toEqual([left.pid]);
     expect(existsSync(join(path, 'up.json'))).toBe(false);
     await awaitLeftovers(folder.leftPids, folder.path);
-    // Its end is known to the system before Node tells of it here.
+    // The system knows about its end before Node.js reports it here.
     await until(() => left.exitCode !== null);
     expect(left.exitCode).toBe(0);
     folder.release();
@@ -138,5 +157,6 @@ describe('the data folder', () => {
   test('is in XDG_DATA_HOME, or in the home folder', () => {
     expect(defaultDataFolder({ XDG_DATA_HOME: '/d', HOME: '/h' })).toBe('/d/sluice');
     expect(defaultDataFolder({ HOME: '/h' })).toBe('/h/.local/share/sluice');
+    expect(defaultDataFolder({ HOME: '/h' }, 'sluice-kubernetes')).toBe('/h/.local/share/sluice-kubernetes');
   });
 });

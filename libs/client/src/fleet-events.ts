@@ -7,9 +7,9 @@ export interface FleetEvent {
   readonly stream: string;
   readonly sequence: number;
   readonly subject: string;
-  /** RFC 3339, when the server stored it. */
+  /** When the server stored it, in RFC 3339. */
   readonly time: string;
-  /** The parsed JSON body, or the text when it is not JSON. */
+  /** The parsed JSON body, or the text if it is not JSON. */
   readonly body: unknown;
 }
 
@@ -24,14 +24,14 @@ interface Source {
   readonly stream: string;
   readonly reader: StreamReader;
   readonly messages: AsyncIterator<JsMsg>;
-  /** The next message, asked for but not yet told. */
+  /** The next message, requested but not yet returned. */
   head: Promise<{ readonly source: Source; readonly message: JsMsg | undefined }>;
-  /** Sequence of the newest message that is to be told before what comes later. */
+  /** Sequence of the newest message that must be returned before later ones. */
   readonly last: number;
   hasMore: boolean;
 }
 
-/** What the three streams hold in the order of time, then, if `follow`, what comes as it comes. */
+/** The messages of the three streams in order of time. With `follow`, then new messages as they arrive. */
 export async function* fleetEvents(bus: Bus, options: EventsOptions): AsyncGenerator<FleetEvent> {
   if (options.signal.aborted) return;
   const sources = await Promise.all([CHANGES, REPORTS, LEDGER].map((stream) => openSource(bus, stream, options)));
@@ -70,9 +70,9 @@ async function openSource(bus: Bus, stream: string, options: EventsOptions): Pro
     since: options.since,
     ...(options.subject === undefined || options.subject === '' ? {} : { filters: [options.subject] }),
   };
-  const newest = await lastOf(bus, reading);
+  const newest = await bus.whileElecting(() => lastOf(bus, reading));
   const last = newest === undefined || (options.since !== undefined && newest.time < options.since) ? 0 : newest.seq;
-  const reader = await StreamReader.open(bus, reading);
+  const reader = await bus.whileElecting(() => StreamReader.open(bus, reading));
   const source = { stream, reader, messages: reader[Symbol.asyncIterator](), last, hasMore: last > 0 } as Source;
   advance(source);
   return source;

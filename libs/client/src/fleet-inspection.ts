@@ -1,12 +1,13 @@
 import type { JsMsg } from '@nats-io/jetstream';
 import type { Msg } from '@nats-io/nats-core';
 import type { ServiceIdentity } from '@nats-io/services';
-import { LEDGER, SERVICES } from '#libs/contracts';
+import { changeId, CHANGES, changeSequence, LEDGER, OBJECTS, SERVICES } from '#libs/contracts';
 import { usable } from '#libs/engine';
 import {
   compareTopology,
   isDeletion,
   kvStream,
+  listViews,
   newestViews,
   POISON,
   readAll,
@@ -17,9 +18,9 @@ import {
 
 export interface Inspection {
   readonly server: { readonly url: string; readonly version: string; readonly jetstream: boolean };
-  /** What differs from what Sluice asks for: missing or different streams and buckets. */
+  /** Differences from what Sluice needs: missing or different streams and buckets. */
   readonly topology: readonly string[];
-  /** `ageMs`: of the oldest fact, by the server's clock. */
+  /** `ageMs`: the age of the oldest fact, by the server's clock. */
   readonly ledger: {
     readonly first: number;
     readonly last: number;
@@ -27,30 +28,36 @@ export interface Inspection {
     readonly bytes: number;
     readonly ageMs: number;
   };
+  /** How full the stream of changes is. */
+  readonly changes: { readonly bytes: number; readonly maxBytes: number };
+  /** The changes that were published, and that no service has read yet. */
+  readonly unread: readonly string[];
+  /** How full the object store is. */
+  readonly objects: { readonly bytes: number; readonly maxBytes: number };
   /** How many snapshots of each service it can start from; the ledger is trimmed behind the older of two. */
   readonly snapshots: Readonly<Record<string, number>>;
-  /** The services that answered `$SRV.PING`, and why they stopped appending if they did. */
+  /** The services that answered `$SRV.PING`, and why they stopped appending, if they did. */
   readonly services: readonly {
     readonly name: string;
     readonly copies: number;
     readonly halted: string;
     readonly notes: readonly ServiceNote[];
   }[];
-  /** Buckets whose values are above the end of the ledger: a restored backup. */
+  /** Buckets whose values are ahead of the ledger, because it was restored from a backup. */
   readonly viewsAhead: readonly string[];
   readonly poison: readonly Omit<PoisonRecord, 'at'>[];
 }
 
-/** How long a service may take to answer: a busy machine keeps it waiting, and it runs all the same. */
+/** How long a service may take to answer. A service on a busy machine may be slow and still be running. */
 const PING_MS = 3_000;
-/** After every service has answered: for further copies. */
+/** How long to wait for further copies after every service has answered. */
 const PING_STALL_MS = 250;
 
-/** Looks at everything that a person would look at first. What is missing is told, not thrown. */
+/** Checks everything that a person would check first. What is missing is part of the result, not an error. */
 export async function inspect(bus: Bus, server: string): Promise<Inspection> {
   const { nc } = bus;
   const jetstream = nc.info?.jetstream === true;
-  // Without JetStream there are no streams to compare; that is what is wrong then.
+  // Without JetStream there are no streams to compare, and that is the problem to report.
   const topology = jetstream ? await compareTopology(bus) : ['cannot be read: the server has no JetStream'];
   const ledger = await ledgerOf(bus);
   const views = await newestViews(bus).catch(() => new Map<string, number>());
@@ -58,6 +65,9 @@ export async function inspect(bus: Bus, server: string): Promise<Inspection> {
     server: { url: server, version: nc.info?.version ?? '', jetstream },
     topology,
     ledger,
+    changes: await fullness(bus, CHANGES),
+    unread: await unreadChanges(bus).catch(() => []),
+    objects: await fullness(bus, OBJECTS),
     snapshots: await snapshotsOf(bus, ledger.last).catch(() => ({})),
     services: await pingServices(bus),
     viewsAhead: [...views].filter(([, sequence]) => sequence > ledger.last).map(([bucket]) => bucket),
@@ -75,8 +85,17 @@ async function ledgerOf(bus: Bus): Promise<Inspection['ledger']> {
   }
 }
 
+async function fullness(bus: Bus, stream: string): Promise<Inspection['changes']> {
+  try {
+    const { state, config } = await bus.streamInfo(stream);
+    return { bytes: state.bytes, maxBytes: config.max_bytes };
+  } catch {
+    return { bytes: 0, maxBytes: -1 };
+  }
+}
+
 async function snapshotsOf(bus: Bus, last: number): Promise<Inspection['snapshots']> {
-  // Only the doctor asks for them.
+  // Only `sluice doctor` needs them.
   const { Snapshots } = await import('#libs/nats');
   const snapshots = new Snapshots(bus);
   const counts = await Promise.all(
@@ -88,13 +107,21 @@ async function snapshotsOf(bus: Bus, last: number): Promise<Inspection['snapshot
   return Object.fromEntries(counts);
 }
 
-/** The services that do not answer. Ends as soon as all have. */
+/** The changes that were published, and that no service has read yet, oldest first. The merger reads them in order. */
+export async function unreadChanges(bus: Bus): Promise<readonly string[]> {
+  const { state } = await bus.streamInfo(CHANGES);
+  let read = Math.max(0, state.first_seq - 1);
+  for (const change of (await listViews(bus, 'changes')).keys()) read = Math.max(read, changeSequence(change));
+  return Array.from({ length: Math.max(0, state.last_seq - read) }, (_, i) => changeId(read + 1 + i));
+}
+
+/** The services that do not answer. Resolves as soon as all of them have answered. */
 export async function missingServices(bus: Bus): Promise<readonly string[]> {
   const answered = new Set((await identities(bus, { waitMs: PING_MS, furtherMs: 0 })).map(({ name }) => name));
   return SERVICES.filter((name) => !answered.has(name));
 }
 
-/** Every copy answers, also those that do not lead. */
+/** Every copy answers, not only the leader. */
 export async function pingServices(bus: Bus): Promise<Inspection['services']> {
   const found = new Map<string, { copies: number; halted: string; notes: readonly ServiceNote[] }>();
   for (const { name, metadata } of await identities(bus, { waitMs: PING_MS, furtherMs: PING_STALL_MS })) {
@@ -109,8 +136,8 @@ export async function pingServices(bus: Bus): Promise<Inspection['services']> {
 }
 
 /**
- * Ends `furtherMs` after every service has answered, at once when nobody listens, and otherwise after `waitMs`. A pause
- * between two answers ends nothing: it would make a slow service look like one that does not run.
+ * Ends `furtherMs` after every service has answered, at once if there is no listener, and otherwise after `waitMs`. A
+ * pause between two answers does not end it, because a slow service would then look as if it were not running.
  */
 function identities(
   bus: Bus,
@@ -144,7 +171,7 @@ function identities(
   });
 }
 
-/** Undefined for what is not an answer to a ping. */
+/** Undefined if it is not an answer to a ping. */
 function identityOf(message: Msg): ServiceIdentity | undefined {
   try {
     const identity = message.json<Partial<ServiceIdentity> | null>();
@@ -158,7 +185,7 @@ function merged(notes: readonly ServiceNote[], text = '[]'): readonly ServiceNot
   return [...notes, ...notesIn(text).filter(({ words }) => !notes.some((note) => note.words === words))];
 }
 
-/** None of a service that has its own idea of what stands there. */
+/** Empty if the service published something else under this name. */
 function notesIn(text: string): readonly ServiceNote[] {
   try {
     const all = JSON.parse(text) as readonly Partial<ServiceNote>[];
@@ -170,7 +197,7 @@ function notesIn(text: string): readonly ServiceNote[] {
   }
 }
 
-/** Undefined for what somebody else put into the bucket. */
+/** Undefined if something other than Sluice wrote the value. */
 function setAsideOf(message: JsMsg): PoisonRecord | undefined {
   try {
     const { stream, sequence, subject, reason, at = '' } = message.json<Partial<PoisonRecord>>();

@@ -1,34 +1,40 @@
 import { JetStreamApiError } from '@nats-io/jetstream';
-import type { Msg } from '@nats-io/nats-core';
+import { errors, type Msg } from '@nats-io/nats-core';
 import {
-  CHANGES,
-  changeId,
-  changeSequence,
   configKey,
   CONFIGS,
   decodeConfig,
-  desiredSubject,
+  decodePathAnswer,
   LEDGER,
   nodeToken,
+  pushSubject,
   type Config,
+  type PathAnswer,
+  type PathQuery,
   type ViewBucket,
   type ViewValues,
 } from '#libs/contracts';
 import { SILENT } from '#libs/process';
 import {
   AccessError,
+  ChangesFullError,
   connectBus,
   growingMs,
   isConnectionTrouble,
+  isMissingStream,
   isNoResponders,
   isWithoutJetStream,
   kvStream,
   kvSubject,
+  type ListedObject,
   listViews,
   needsTls,
+  type NewObject,
   NoJetStreamError,
   NoLeaderError,
+  Objects,
   pause,
+  publishChange,
   readView,
   ServerTooOldError,
   watchViews,
@@ -37,7 +43,7 @@ import {
   type ViewEntry,
 } from '#libs/nats/lean';
 import { fleetEvents, type EventsOptions, type FleetEvent } from './fleet-events.js';
-import { inspect, missingServices, pingServices, type Inspection } from './fleet-inspection.js';
+import { inspect, missingServices, pingServices, unreadChanges, type Inspection } from './fleet-inspection.js';
 
 /** A refusal by a service: `code` is stable, `message` is for people. */
 export class OpsError extends Error {
@@ -50,7 +56,7 @@ export class OpsError extends Error {
   }
 }
 
-/** No server, no service, or no answer in time. The message names the URL and the way out. */
+/** No server, no service, or no answer in time. The message names the URL and what to do. */
 export class NoConnectionError extends Error {
   override readonly name = 'NoConnectionError';
 }
@@ -80,21 +86,20 @@ export async function connectFleet(options: FleetOptions): Promise<FleetClient> 
   }
 }
 
-/** What tools need of the bus: documented subjects, buckets and `ops.*`, nothing secret. */
+/** The part of the bus that tools need: documented subjects, buckets and `ops.*`, and no secrets. */
 export class FleetClient {
+  private readonly objectStore: Objects;
+
   constructor(
     private readonly bus: Bus,
     readonly server: string,
-  ) {}
+  ) {
+    this.objectStore = new Objects(bus);
+  }
 
-  /** Publishes to config.desired.<source>; the id follows from the acknowledged sequence. */
-  async publishChange(
-    source: string,
-    body: string,
-    messageId?: string,
-  ): Promise<{ readonly change: string; readonly duplicate: boolean }> {
-    const ack = await this.reached(() => this.bus.publish(desiredSubject(source), body, { msgID: messageId }));
-    return { change: changeId(ack.seq), duplicate: ack.duplicate };
+  /** Publishes to config.desired.<source>, and returns the ID of the change. */
+  publishChange(source: string, text: string, id?: string): Promise<string> {
+    return this.reached(() => publishChange(this.bus, { source, text, id }));
   }
 
   /** Asks a service. Throws OpsError when it refuses, NoConnectionError when none answers. */
@@ -105,7 +110,7 @@ export class FleetClient {
       try {
         return answerOf<T>(await this.bus.request(subject, JSON.stringify(body), { timeout: Math.max(100, leftMs) }));
       } catch (error) {
-        // A service that fails over has nobody who answers for a moment.
+        // During a failover, a service has no responder for a moment.
         const isPassing = isNoResponders(error) || (error instanceof OpsError && error.code === 'unavailable');
         if (!isPassing || leftMs < 300)
           throw error instanceof OpsError ? error : await this.unanswered(subject, error as Error);
@@ -114,54 +119,85 @@ export class FleetClient {
     }
   }
 
-  /** Whether a change with this ID was published and no service has read it yet: the merger reads them in order. */
-  async isUnread(change: string): Promise<boolean> {
-    const sequence = changeSequence(change);
-    const { state } = await this.reached(() => this.bus.streamInfo(CHANGES));
-    if (sequence < state.first_seq || sequence > state.last_seq) return false;
-    return [...(await this.list('changes')).keys()].every((known) => changeSequence(known) < sequence);
+  /** The changes that were published, and that no service has read yet, oldest first. */
+  unreadChanges(): Promise<readonly string[]> {
+    return this.read(() => unreadChanges(this.bus));
   }
 
   get<B extends ViewBucket>(bucket: B, key: string): Promise<ViewValues[B] | undefined> {
-    return this.reached(() => readView(this.bus, bucket, key));
+    return this.read(() => readView(this.bus, bucket, key));
   }
 
   list<B extends ViewBucket>(bucket: B): Promise<ReadonlyMap<string, ViewValues[B]>> {
-    return this.reached(() => listViews(this.bus, bucket));
+    return this.read(() => listViews(this.bus, bucket));
   }
 
-  /** Current values first, then every change, until the signal aborts. */
+  /**
+   * The nodes that are ready and whose report the scheduler knows, so that a change reaches them. A node that has just
+   * joined may be ready before.
+   */
+  async reportingNodes(): Promise<ReadonlySet<string>> {
+    const [nodes, statuses] = await Promise.all([this.list('nodes'), this.list('status')]);
+    const reported = new Set([...statuses.values()].filter(({ seq }) => seq > 0).map(({ node }) => node));
+    return new Set(
+      [...nodes.values()].filter(({ state, node }) => state === 'ready' && reported.has(node)).map(({ node }) => node),
+    );
+  }
+
+  /** Yields the current values, then every change, until the signal aborts. */
   watch<B extends ViewBucket>(bucket: B, keys: string, signal: AbortSignal): AsyncIterable<ViewEntry<B>> {
     return this.reachedEach(watchViews(this.bus, bucket, keys, signal));
   }
 
   async config(node: string, hash: string): Promise<Config | undefined> {
-    const message = await this.reached(() =>
+    const message = await this.read(() =>
       this.bus.stored(kvStream(CONFIGS), { last_by_subj: kvSubject(CONFIGS, configKey(node, hash)) }),
     );
     return message === null ? undefined : decodeConfig(message.string());
   }
 
-  /** The hashes of every config that is kept for a node. */
+  /** Puts an object into the object store. Returns false if it was there already. */
+  upload(object: NewObject): Promise<boolean> {
+    return this.reached(() => this.objectStore.put(object));
+  }
+
+  /** All objects in the object store. */
+  objects(): Promise<readonly ListedObject[]> {
+    return this.read(() => this.objectStore.list());
+  }
+
+  /** What exists at these paths of a node, and what it would refuse; undefined if it does not answer in time. */
+  async look(node: string, query: PathQuery, timeoutMs: number): Promise<PathAnswer | undefined> {
+    const body = JSON.stringify(query);
+    try {
+      const reply = await this.bus.request(pushSubject('paths', node), body, { timeout: timeoutMs });
+      answerOf(reply);
+      return decodePathAnswer(reply.string());
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** The hashes of all configs that are stored for a node. */
   async configHashes(node: string): Promise<readonly string[]> {
     const prefix = kvSubject(CONFIGS, `${nodeToken(node)}.`);
-    const { state } = await this.reached(() =>
+    const { state } = await this.read(() =>
       this.bus.jsm.streams.info(kvStream(CONFIGS), { subjects_filter: `${prefix}*` }),
     );
     return Object.keys(state.subjects ?? {}).map((subject) => subject.slice(prefix.length));
   }
 
-  /** Messages of LEDGER, REPORTS and CHANGES in order of time. */
+  /** The messages of LEDGER, REPORTS and CHANGES in order of time. */
   async *events(options: EventsOptions): AsyncIterable<FleetEvent> {
-    await this.reached(() => this.bus.streamInfo(LEDGER));
+    await this.read(() => this.bus.streamInfo(LEDGER));
     yield* this.reachedEach(fleetEvents(this.bus, options));
   }
 
   inspect(): Promise<Inspection> {
-    return this.reached(() => inspect(this.bus, this.server));
+    return this.read(() => inspect(this.bus, this.server));
   }
 
-  /** The services that do not answer: what is published waits for them. */
+  /** The services that do not answer. Published messages wait for them. */
   missingServices(): Promise<readonly string[]> {
     return this.reached(() => missingServices(this.bus));
   }
@@ -170,11 +206,15 @@ export class FleetClient {
     return this.bus.close();
   }
 
+  private read<T>(work: () => Promise<T>): Promise<T> {
+    return this.reached(() => this.bus.whileElecting(work));
+  }
+
   private async reached<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      throw this.explained(error);
+      throw await this.explained(error);
     }
   }
 
@@ -182,19 +222,30 @@ export class FleetClient {
     try {
       yield* items;
     } catch (error) {
-      throw this.explained(error);
+      throw await this.explained(error);
     }
   }
 
-  /** What kept the server from answering, in words for people; any other error as it is. */
-  private explained(error: unknown): unknown {
+  /** For people: why the server did not answer. Any other error is returned as it is. */
+  private async explained(error: unknown): Promise<unknown> {
+    if (isMissingStream(error) && (await this.bus.streamInfo(LEDGER).catch(() => undefined)) !== undefined)
+      return new Error(
+        `a stream or bucket is missing at ${this.server}: run sluice doctor to see which one, and restart the services, which create it when they start`,
+        { cause: error },
+      );
     if (isWithoutJetStream(error)) {
       const { info } = this.bus.nc;
       if (info?.jetstream !== true)
         return new NoConnectionError(new NoJetStreamError(this.server).message, { cause: error });
       if (info.cluster === undefined) return new Error('stream not found', { cause: error });
     }
-    if (!isConnectionTrouble(error)) return error;
+    const refused = permissionViolation(error);
+    if (refused !== undefined)
+      return new AccessError(
+        `the nats-server at ${this.server} does not let this user do that: ${refused.message}. Give the user that permission, or connect as another user`,
+        { cause: error },
+      );
+    if (error instanceof ChangesFullError || !isConnectionTrouble(error)) return error;
     const { name, message } = error as Error;
     const isWithoutMajority =
       this.bus.nc.info?.jetstream === true &&
@@ -209,14 +260,20 @@ export class FleetClient {
     const halted = (await pingServices(this.bus))
       .filter((service) => service.halted !== '')
       .map((service) => `${service.name} has stopped deciding: ${service.halted}`);
-    const asked = isNoResponders(error)
+    const question = isNoResponders(error)
       ? 'is the service running?'
       : 'is the service running? It may still act on the request: check before you repeat it';
-    const why = halted.length > 0 ? halted.join('; ') : asked;
+    const why = halted.length > 0 ? halted.join('; ') : question;
     return new NoConnectionError(`no service answers ${subject} at ${this.server} (${error.message}): ${why}`, {
       cause: error,
     });
   }
+}
+
+function permissionViolation(error: unknown): Error | undefined {
+  for (let cause = error; cause instanceof Error; cause = cause.cause)
+    if (cause instanceof errors.PermissionViolationError) return cause;
+  return undefined;
 }
 
 function answerOf<T>(reply: Msg): T {

@@ -1,5 +1,7 @@
+import type { Msg } from '@nats-io/nats-core';
 import {
   aliveSubject,
+  decodePathQuery,
   decodePace,
   decodeView,
   encodeReport,
@@ -7,45 +9,53 @@ import {
   reportSubject,
   type LeaseView,
   type NodeAlive,
+  type PathAnswer,
+  type PathQuery,
   type NodePace,
   type NodeReport,
   type StatusView,
 } from '#libs/contracts';
-import { Blobs, connectBus, readView, type Bus, type BusOptions } from '#libs/nats/lean';
+import { Blobs, connectBus, Objects, readView, type Bus, type BusOptions, type ObjectInfo } from '#libs/nats/lean';
 
-/** What came for a node; nothing of it: a hint to read. */
+/** A push for a node; undefined is a hint to read. */
 export interface NodePush {
   readonly lease?: LeaseView;
   readonly status?: StatusView;
   readonly pace?: NodePace;
+  /** What exists at these paths, and what would the node refuse? */
+  readonly query?: { readonly request: PathQuery; answer(answer: PathAnswer): void };
 }
 
 /** What an applier needs: its own keys and subjects. Reads throw when there is no connection. */
 export interface NodeBus {
-  /** The node's lease, read from the stream's leader; undefined when it never had one. */
+  /** The node's lease, read from the stream's leader; undefined if it never had one. */
   lease(): Promise<LeaseView | undefined>;
-  /** What the scheduler has taken of this node's reports, from the stream's leader. */
+  /** Which of this node's reports the scheduler has processed, read from the stream's leader. */
   status(): Promise<StatusView | undefined>;
   /** The text of the config with this hash (bucket `configs`, key `<node>.<hash>`); undefined when there is none. */
   config(hash: string): Promise<string | undefined>;
+  /** What the object store knows of an object; undefined when it does not have it. */
+  object(sha256: string): Promise<ObjectInfo | undefined>;
+  /** A chunk of an object, counted from 0; undefined when it is not there. Its content is not checked. */
+  chunk(sha256: string, n: number): Promise<Uint8Array | undefined>;
   /** Stores a report in REPORTS; resolves when the server has it. */
   report(report: NodeReport): Promise<void>;
-  /** Heartbeat: core NATS, dropped silently without a connection. */
+  /** Sends a heartbeat over core NATS. It is dropped silently without a connection. */
   alive(alive: NodeAlive): void;
-  /** Calls back with what was pushed, and with nothing after a reconnect: a hint to read. */
+  /** Calls back with each push, and with undefined after a reconnect, as a hint to read. */
   onPush(listener: (pushed: NodePush) => void): void;
   readonly connected: boolean;
   close(): Promise<void>;
 }
 
 export type NodeBusOptions = { readonly node: string } &
-  /** One connection for many nodes; it is not closed with them. */
+  /** One connection for many nodes. Closing a node does not close it. */
   ({ readonly connection: Bus } | (Omit<BusOptions, 'name'> & { readonly name?: string }));
 
-/** How far the nodes of one connection spread their reads after a reconnect. */
+/** The time over which the nodes of one connection spread their reads after a reconnect. */
 const SPREAD_MS = 2_000;
 
-/** Connects one node. Many may share a connection: each costs it one subscription and no consumer. */
+/** Connects one node. Many nodes may share a connection. Each adds one subscription and no consumer. */
 export async function connectNodeBus(options: NodeBusOptions): Promise<NodeBus> {
   if ('connection' in options) return new NatsNodeBus(options.connection, options.node, false);
   return new NatsNodeBus(await connectBus({ name: `applier ${options.node}`, ...options }), options.node, true);
@@ -53,6 +63,7 @@ export async function connectNodeBus(options: NodeBusOptions): Promise<NodeBus> 
 
 class NatsNodeBus implements NodeBus {
   private readonly blobs: Blobs;
+  private readonly objects: Objects;
   private readonly listeners: ((pushed: NodePush) => void)[] = [];
   private readonly ends: (() => void)[];
   private hint: NodeJS.Timeout | undefined;
@@ -63,6 +74,7 @@ class NatsNodeBus implements NodeBus {
     private readonly owns: boolean,
   ) {
     this.blobs = new Blobs(bus);
+    this.objects = new Objects(bus);
     this.ends = [this.subscribe(), bus.onConnection((connected) => connected && this.hintLater())];
   }
 
@@ -82,8 +94,16 @@ class NatsNodeBus implements NodeBus {
     return this.blobs.config(this.node, hash);
   }
 
+  object(sha256: string): Promise<ObjectInfo | undefined> {
+    return this.objects.find(sha256);
+  }
+
+  chunk(sha256: string, n: number): Promise<Uint8Array | undefined> {
+    return this.objects.chunk(sha256, n);
+  }
+
   async report(report: NodeReport): Promise<void> {
-    // Without a message id: a report is repeated until it was taken, and the scheduler tells repetitions apart.
+    // Without a message id: a report is repeated until it was processed, and the scheduler detects repetitions.
     await this.bus.publish(reportSubject(report.kind, this.node), encodeReport(report));
   }
 
@@ -104,13 +124,16 @@ class NatsNodeBus implements NodeBus {
   private subscribe(): () => void {
     const subscription = this.bus.nc.subscribe(`push.*.${nodeToken(this.node)}`, {
       callback: (error, message) => {
-        if (error === null) this.tell(pushedOf(message.subject.split('.')[1] as string, message.string()));
+        if (error === null) this.tell(pushedOf(message.subject.split('.')[1] as string, message));
       },
     });
     return () => subscription.unsubscribe();
   }
 
-  /** What was pushed meanwhile is lost: a hint to read, spread so that ten thousand nodes do not read at once. */
+  /**
+   * Pushes during the outage are lost, so this is a hint to read. It is spread, so that ten thousand nodes do not read
+   * at once.
+   */
   private hintLater(): void {
     clearTimeout(this.hint);
     this.hint = setTimeout(() => this.tell({}), Math.random() * SPREAD_MS);
@@ -122,13 +145,22 @@ class NatsNodeBus implements NodeBus {
   }
 }
 
-/** A push that cannot be read is still a hint to read. */
-function pushedOf(bucket: string, text: string): NodePush {
+/** A push that cannot be decoded is still a hint to read. */
+function pushedOf(bucket: string, message: Msg): NodePush {
   try {
+    const text = message.string();
+    if (bucket === 'paths') return { query: queryOf(text, message) };
     if (bucket === 'leases') return { lease: decodeView('leases', text) };
     if (bucket === 'pace') return { pace: decodePace(text) };
     return bucket === 'status' ? { status: decodeView('status', text) } : {};
-  } catch {
+  } catch (error) {
+    const { message: text } = error as Error;
+    if (bucket === 'paths') message.respond(JSON.stringify({ error: { code: 'bad-request', message: text } }));
     return {};
   }
 }
+
+const queryOf = (text: string, message: Msg): NodePush['query'] => ({
+  request: decodePathQuery(text),
+  answer: (answer) => void message.respond(JSON.stringify(answer)),
+});

@@ -2,18 +2,19 @@ import { ACTION_KINDS, type ActionKind } from './enums.js';
 import type { Action } from './facts.js';
 
 /**
- * The one list that a set of actions comes to, whatever order they were asked for in:
+ * The ordered list for a set of actions, whatever their order was:
  *
  *   drain < daemon-reload < reload (by unit) < restart (by unit) < reboot
  *
- * A1 Each action stands once. A2 A restart absorbs the reload of the same unit. A3 A reboot absorbs all but the drain,
- * which goes before it. A4 `none` stands only alone. A5 What is not understood is a reboot. A6 Nothing gives nothing.
+ * A1 Each action occurs once. A2 A restart absorbs the reload of the same unit. A3 A reboot absorbs everything except
+ * the drain, which comes before it. A4 `none` occurs only alone. A5 An unknown action is a reboot. A6 No actions give
+ * an empty list.
  */
 export function ordered(actions: Iterable<Action>): readonly Action[] {
-  const known = [...actions].map(understood);
+  const parsed = [...actions].map(understood);
   const units = (kind: ActionKind): readonly string[] =>
-    [...new Set(known.flatMap((action) => (action.kind === kind ? [action.unit as string] : [])))].sort();
-  const has = (kind: ActionKind): boolean => known.some((action) => action.kind === kind);
+    [...new Set(parsed.flatMap((action) => (action.kind === kind ? [action.unit as string] : [])))].sort();
+  const has = (kind: ActionKind): boolean => parsed.some((action) => action.kind === kind);
   const drain: readonly Action[] = has('drain') ? [{ kind: 'drain' }] : [];
   if (has('reboot')) return [...drain, { kind: 'reboot' }];
   const restarts = units('restart');

@@ -1,18 +1,21 @@
-/** The marks on a Node of Kubernetes by which services, and people, know what Sluice did there. */
+/** The annotations on a Kubernetes Node that tell services and people what Sluice did there. */
 export const CORDON_ANNOTATION = 'sluice.dev/cordon';
-/** The last lease that gave the Node back. Written always, so that a slow copy of an earlier look loses. */
+/**
+ * The last lease that gave the Node back. It is always written, so that a write of a slow copy that read the Node
+ * earlier is refused.
+ */
 export const UNCORDONED_ANNOTATION = 'sluice.dev/uncordoned-for';
-/** A person's word: who puts this on a Node wants it to stay cordoned, no matter who cordoned it. */
+/** A person sets this on a Node to keep it cordoned, no matter who cordoned it. */
 export const KEEP_CORDONED_ANNOTATION = 'sluice.dev/keep-cordoned';
 
-/** What stands in CORDON_ANNOTATION. */
+/** The content of CORDON_ANNOTATION. */
 export interface CordonAnnotation {
   readonly lease: string;
-  /** It was cordoned before Sluice came, and is somebody else's to uncordon. */
+  /** The Node was cordoned before Sluice came, so Sluice does not uncordon it. */
   readonly alreadyCordoned: boolean;
 }
 
-/** The mark on a Node; one that cannot be read was written by somebody else, and says nothing. */
+/** The mark on a Node; undefined if it cannot be read, because then Sluice did not write it. */
 export function cordonAnnotationOf(annotations: Readonly<Record<string, string>>): CordonAnnotation | undefined {
   try {
     const mark = JSON.parse(annotations[CORDON_ANNOTATION] ?? '') as Partial<CordonAnnotation> | null;

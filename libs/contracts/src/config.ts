@@ -1,4 +1,4 @@
-/** One entry of a node's config: a rendered fragment without what only selects or describes it. */
+/** One entry of a node's config: a rendered fragment, without the fields that only select or describe it. */
 export interface ConfigEntry {
   readonly kind: string;
   readonly name: string;
@@ -13,7 +13,7 @@ export interface Config {
   readonly fragments: readonly ConfigEntry[];
 }
 
-/** The config that a text says; undefined for a text that says none. */
+/** Parses the text of a config; undefined if it is not a config. */
 export function decodeConfig(text: string): Config | undefined {
   try {
     const { fragments } = JSON.parse(text) as Partial<Config>;
@@ -32,7 +32,10 @@ export const EMPTY_CONFIG: Config = { fragments: [] };
 /** The sha256 of its canonical JSON, `{"fragments":[]}`. */
 export const EMPTY_HASH = 'a443d8b9fa2d8ea053f9918010af66fe631edfa19257cb361e15dea1509ff59d';
 
-/** Where a node's way leads in one change: hashes of configs, the recipe of `to`. One entry of a blob in `targets`. */
+/**
+ * The configs of a node in one change: the hashes `from` and `to`, and the recipe of `to`. One entry of a blob in
+ * `targets`.
+ */
 export interface Target {
   readonly from: string;
   readonly to: string;

@@ -12,6 +12,6 @@ test.each([
   ['Exec/ready: check: it ended with 1', false],
   ['KernelArguments/a: the kernel runs without quiet', false],
   ['/etc/motd: cannot be read: EIO: i/o error', false],
-])('whether %j overwrites what somebody made: %s', (difference, expected) => {
+])('whether correcting %j overwrites a manual change: %s', (difference, expected) => {
   expect(isOverwritten(difference)).toBe(expected);
 });

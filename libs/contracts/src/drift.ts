@@ -7,16 +7,33 @@ export const isDriftOf = (difference: string, place: string): boolean =>
   (difference.endsWith(CUT) && `${place}: `.startsWith(difference.slice(0, -CUT.length)));
 
 /**
- * Whether who corrects this difference overwrites what somebody made. Nothing is overwritten where a unit does not run
- * as it should, the check of an Exec fails, the kernel was not rebooted, or nothing could be read.
+ * Whether correcting this difference overwrites a manual change. It does not if a unit does not run as it should, the
+ * check of an Exec fails, the kernel was not rebooted, or nothing could be read.
  */
 export const isOverwritten = (difference: string): boolean => !NOT_MADE.test(difference);
 const NOT_MADE = /^Exec\/|: (cannot be read: |the kernel runs without |is \S+ instead of (started|stopped)$)/;
 
-/** Whether a reported difference stands for several that are not listed: they may be about any place. */
+/** What happens next to the drift of a node whose pool has this setting. */
+export function driftOutlook(setting: 'report' | 'overwrite' | 'repair', differences: readonly string[]): string {
+  switch (setting) {
+    case 'overwrite':
+      return 'the next change of the node overwrites it';
+    case 'repair':
+      return 'it is repaired within the budget of the pool';
+    case 'report':
+      return differences.some(isOverwritten)
+        ? 'changes are deferred until it is undone, or the pool has drift: overwrite'
+        : 'it is only reported';
+  }
+}
+
+/** Whether this place could not be compared, for example because its file system does not answer. */
+export const isUnread = (difference: string): boolean => difference.includes(': cannot be read: ');
+
+/** Whether a reported difference stands for several that are not listed, which may be about any place. */
 export const isRestOfDrift = (difference: string): boolean => /^… and \d+ more$/.test(difference);
 
-/** Stands at the end of a list for so many that a report does not list. */
+/** Ends a list. Stands for the differences that a report does not list. */
 export const restOfDrift = (count: number): string => `${CUT} and ${count} more`;
 
 /** Stands for the rest of a text that is too long. */

@@ -13,10 +13,10 @@ export const BECAUSE = [
   'stale',
   'cancelled',
 ] as const;
-/** How a drain that is given up counts. */
+/** How a stopped drain counts. */
 export const DRAIN_OUTCOMES = ['failed', 'deferred'] as const;
 export const VERDICTS = ['', 'applied', 'invalid', 'failed', 'refused'] as const;
-export const REPORT_KINDS = ['announced', 'applied', 'invalid', 'failed', 'drifted', 'progress'] as const;
+export const REPORT_KINDS = ['announced', 'applied', 'invalid', 'failed', 'drifted', 'probed', 'progress'] as const;
 export const ROLLOUT_STATES = [
   'started',
   'paused',

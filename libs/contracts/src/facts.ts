@@ -23,6 +23,7 @@ export type FragmentRef = Plain<common.FragmentRef>;
 export type Reason = Plain<common.Reason>;
 export type Strategy = Plain<common.Strategy>;
 export type Drift = Plain<common.Drift>;
+export type FailingProbe = Plain<common.FailingProbe>;
 export type Action = Narrow<common.Action, { kind: ActionKind }>;
 export type TakenReport = Narrow<lease.TakenReport, { verdict: Verdict }>;
 
@@ -36,10 +37,12 @@ const rolloutFacts = () =>
 /** Every kind of fact in the stream LEDGER: the message that describes its body, and who may append it. */
 export const FACTS = {
   'config.accepted': fact(config.ConfigAcceptedSchema, 'merger'),
+  'config.deduplicated': fact(config.ConfigDeduplicatedSchema, 'merger'),
   'config.waiting': fact(config.ConfigWaitingSchema, 'merger'),
   'config.rendered': fact(config.ConfigRenderedSchema, 'merger'),
   'config.validated': fact(config.ConfigValidatedSchema, 'validator'),
-  // schema by the merger, review by the validator; the fact's `stage` says which
+  // schema by the merger, review by the validator; `stage` in the fact says which
+  'config.blocked': fact(config.ConfigBlockedSchema, 'validator'),
   'config.rejected': fact(config.ConfigRejectedSchema, 'merger', 'validator'),
   'config.committed': fact(config.ConfigCommittedSchema, 'merger'),
   'config.ended': fact(config.ConfigEndedSchema, 'merger'),
@@ -55,6 +58,8 @@ export const FACTS = {
   'node.rendered': fact(node.NodeRenderedSchema, 'merger'),
   'node.reviewed': fact(node.NodeReviewedSchema, 'validator'),
   'node.reported': fact(node.NodeReportedSchema, 'scheduler'),
+  'node.unhealthy': fact(node.NodeUnhealthySchema, 'scheduler'),
+  'node.healthy': fact(node.NodeHealthySchema, 'scheduler'),
   'node.unknown': fact(node.NodeUnknownSchema, 'scheduler'),
   'node.deferred': fact(node.NodeDeferredSchema, 'scheduler'),
   'node.skipped': fact(node.NodeSkippedSchema, 'scheduler'),
@@ -110,6 +115,6 @@ export const reasonFor = (
 /** The version of facts that this code writes and the highest it understands. */
 export const FACT_VERSION = 1;
 
-/** Whether a lease is over with this fact, and its unit free. */
+/** Whether this fact releases the lease, so that its unit is free. */
 export const isLeaseEnd = (fact: Fact): fact is FactOf<'node.lease.settled'> | FactOf<'node.lease.released'> =>
   fact.type === 'node.lease.released' || (fact.type === 'node.lease.settled' && fact.released);

@@ -15,7 +15,7 @@ const SCHEMAS: readonly DescMessage[] = [
   ]),
 ].filter((one): one is DescMessage => typeof one === 'object' && 'kind' in one && one.kind === 'message');
 
-/** What the library makes of it; undefined where it refuses. */
+/** The result of the library; undefined if it refuses. */
 function slowly(schema: DescMessage, json: JsonValue): unknown {
   try {
     return plain(schema, fromJson(schema, json, { ignoreUnknownFields: true }) as unknown as Record<string, unknown>);
@@ -100,7 +100,7 @@ const ownMessageOf = (schema: DescMessage): fc.Arbitrary<unknown> =>
   );
 
 describe.each(SCHEMAS.map((schema) => [schema.name, schema] as const))('%s', (_name, schema) => {
-  test('is read as the library reads it, or left to the library', () => {
+  test('is read like the library reads it, or left to the library', () => {
     fc.assert(
       fc.property(messageOf(schema), (json) => {
         const quickly = plainReader(schema)(json);
@@ -110,7 +110,7 @@ describe.each(SCHEMAS.map((schema) => [schema.name, schema] as const))('%s', (_n
     );
   });
 
-  test('as Sluice writes it is left to nobody', () => {
+  test('is never left to the library if Sluice wrote it', () => {
     fc.assert(
       fc.property(ownMessageOf(schema), (json) => {
         expect(plainReader(schema)(json)).toEqual(slowly(schema, json as JsonValue));
@@ -120,7 +120,7 @@ describe.each(SCHEMAS.map((schema) => [schema.name, schema] as const))('%s', (_n
   });
 });
 
-test('what has no name in the message, no presence or another type falls to the library', () => {
+test('leaves fields without a name, without presence or of another type to the library', () => {
   expect(FeatureSet_FieldPresence.IMPLICIT).toBe(2);
   expect(plainReader(FACTS['node.silent'].schema)({ v: '1' })).toBeUndefined();
   expect(plainReader(FACTS['node.silent'].schema)([])).toBeUndefined();

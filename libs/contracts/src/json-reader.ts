@@ -1,7 +1,7 @@
 import { ScalarType, type DescField, type DescMessage } from '@bufbuild/protobuf';
 import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
 
-/** Says of a value that it needs the library's own, slower reading. */
+/** Thrown for a value that needs the library's own, slower reader. */
 const OTHERWISE = Symbol('otherwise');
 type ValueReader = (value: unknown) => unknown;
 type Fields = Record<string, unknown>;
@@ -21,9 +21,9 @@ export function plainReader(schema: DescMessage): (json: unknown) => Fields | un
 const READERS = new Map<DescMessage, ValueReader>();
 
 function messageReader(schema: DescMessage): ValueReader {
-  const known = READERS.get(schema);
-  if (known !== undefined) return known;
-  // Known before its fields are: a message may hold itself.
+  const cached = READERS.get(schema);
+  if (cached !== undefined) return cached;
+  // Registered before its fields are known, because a message may contain itself.
   let fields: readonly FieldReader[] = [];
   const read: ValueReader = (json) => readMessage(fields, json);
   READERS.set(schema, read);
@@ -33,7 +33,7 @@ function messageReader(schema: DescMessage): ValueReader {
 
 interface FieldReader {
   readonly name: string;
-  /** Another way to write the name, which the library takes too. */
+  /** Another spelling of the name, which the library accepts too. */
   readonly alias: string | undefined;
   readonly read: ValueReader;
   readonly absent: () => unknown;
@@ -51,16 +51,16 @@ function readMessage(fields: readonly FieldReader[], json: unknown): unknown {
       if (instead !== undefined) body[name] = instead;
       continue;
     }
-    const found = read(value);
-    if (found === OTHERWISE) return OTHERWISE;
-    body[name] = found;
+    const result = read(value);
+    if (result === OTHERWISE) return OTHERWISE;
+    body[name] = result;
   }
   return body;
 }
 
 function fieldReader(field: DescField): FieldReader {
   const alias = field.name === field.jsonName ? undefined : field.name;
-  // Where the names in code and in JSON differ, nothing is plain.
+  // If the names in code and in JSON differ, the message is not plain.
   const read = field.localName === field.jsonName && field.oneof === undefined ? valueReader(field) : always;
   return { name: field.jsonName, alias, read, absent: absentOf(field) };
 }
@@ -123,9 +123,9 @@ function listReader(read: ValueReader): ValueReader {
     if (!Array.isArray(value)) return OTHERWISE;
     const items: unknown[] = [];
     for (const item of value) {
-      const found = read(item);
-      if (found === OTHERWISE) return OTHERWISE;
-      items.push(found);
+      const result = read(item);
+      if (result === OTHERWISE) return OTHERWISE;
+      items.push(result);
     }
     return items;
   };
@@ -136,9 +136,9 @@ function mapReader(read: ValueReader): ValueReader {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return OTHERWISE;
     const map: Fields = {};
     for (const [key, item] of Object.entries(value)) {
-      const found = read(item);
-      if (found === OTHERWISE || key === '__proto__' || !isText(key)) return OTHERWISE;
-      map[key] = found;
+      const result = read(item);
+      if (result === OTHERWISE || key === '__proto__' || !isText(key)) return OTHERWISE;
+      map[key] = result;
     }
     return map;
   };
@@ -160,5 +160,5 @@ function scalarReader(scalar: ScalarType): ValueReader {
   }
 }
 
-/** Half a surrogate pair has no UTF-8: the library says what is wrong with it. */
+/** Half a surrogate pair has no UTF-8. The library reports the error. */
 const isText = (value: unknown): boolean => typeof value === 'string' && value.isWellFormed();

@@ -22,11 +22,11 @@ it.each([
   expect(throughAliases(path, ALIASES)).toBe(real);
 });
 
-it('follows a link at the end of a path where that is asked for', () => {
+it('follows a link at the end of a path if requested', () => {
   expect(throughAliases('/bin', ALIASES, true)).toBe('/usr/bin');
   expect(throughAliases('/srv/data/tmp', ALIASES, true)).toBe('/var/tmp');
 });
 
-it('ends where a node announces a link into itself', () => {
+it('terminates if a node announces a link into itself', () => {
   expect(throughAliases('/a/x', new Map([['/a', '/a/b']]))).toBe('/a/b/x');
 });

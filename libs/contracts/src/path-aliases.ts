@@ -1,7 +1,7 @@
-/** Links to folders on a node, each with the folder that it leads to, without links. */
+/** Links to folders on a node, each with its target, without links. */
 export type PathAliases = ReadonlyMap<string, string>;
 
-/** What a node announces that cannot read extended attributes. */
+/** The capability of a node that cannot read extended attributes. */
 export const LACKS_XATTRS = 'lacks:xattrs';
 
 const ALIAS = /^path:(\/[^=]+)=(\/.+)$/;
@@ -10,7 +10,7 @@ const ALIAS = /^path:(\/[^=]+)=(\/.+)$/;
 export const aliasWords = (aliases: PathAliases): readonly string[] =>
   [...aliases].map(([link, real]) => `path:${link}=${real}`);
 
-/** The other way round: the links that a node announced among its capabilities. */
+/** The reverse: the links among the capabilities that a node announced. */
 export const aliasesOf = (capabilities: readonly string[]): PathAliases =>
   new Map(
     capabilities.flatMap((word) => {
@@ -20,17 +20,17 @@ export const aliasesOf = (capabilities: readonly string[]): PathAliases =>
   );
 
 /**
- * Where a path leads on the node, as far as its aliases tell. `follow`: also a link at the end of the path is followed.
- * What is left of a path behind one link may use another one. It ends whatever a node announces.
+ * The real path on the node, as far as its aliases are known. `follow`: also a link at the end of the path is followed.
+ * The rest of a path after one link may contain another. It terminates, whatever a node announces.
  */
 export function throughAliases(path: string, aliases: PathAliases, follow = false): string {
-  let known = path;
+  let target = path;
   for (let links = 0; links < aliases.size; links++) {
-    const next = throughOne(known, aliases, follow);
+    const next = throughOne(target, aliases, follow);
     if (next === undefined) break;
-    known = next;
+    target = next;
   }
-  return known;
+  return target;
 }
 
 function throughOne(path: string, aliases: PathAliases, follow: boolean): string | undefined {

@@ -1,6 +1,6 @@
 import type { JsonObject, Message } from '@bufbuild/protobuf';
 
-/** The plain, readonly form of a generated message: what cores and JSON bodies are made of. */
+/** The plain, readonly form of a generated message, as cores and JSON bodies use it. */
 export type Plain<T> = T extends JsonObject & { $typeName?: never }
   ? T
   : T extends Message

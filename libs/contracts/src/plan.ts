@@ -1,14 +1,30 @@
-import type { Action, Reason } from './facts.js';
+import type { Action, FailingProbe, Reason } from './facts.js';
 
 /** The answer of `ops.config.plan`: what a change would do, node by node. */
 export interface PlanAnswer {
   readonly rejected: readonly Reason[];
   readonly warnings: readonly Reason[];
   readonly waitsFor: readonly string[];
+  /** What the change refers to and does not exist, as `Kind/name`: it would wait for that. Absent if it would not. */
+  readonly needs?: readonly string[];
+  /** Who refers to that; absent if the change would not wait. */
+  readonly missing?: readonly Reason[];
   readonly nodes: readonly PlannedNode[];
-  readonly pools: Readonly<Record<string, { readonly nodes: number; readonly budget: number }>>;
+  readonly pools: Readonly<Record<string, PlannedPool>>;
+  /** How many of these nodes the change itself lets change at once, over all pools; absent if it sets no limit. */
+  readonly maxUnavailable?: number;
   readonly touched: number;
   readonly unchanged: number;
+  /** The nodes with drift that the change would overwrite; absent without them. */
+  readonly overwritesDrift?: readonly string[];
+}
+
+/** How many nodes of a pool would change, and how many of them may change at once. */
+export interface PlannedPool {
+  readonly nodes: number;
+  readonly budget: number;
+  /** How many units of the budget no node holds now; absent if that is not known. */
+  readonly free?: number;
 }
 
 /** What would happen to one node. */
@@ -19,4 +35,6 @@ export interface PlannedNode {
   readonly to: string;
   readonly actions: readonly Action[];
   readonly changed: readonly string[];
+  /** The probes that fail on it now; absent if it is healthy. */
+  readonly failingProbes?: readonly FailingProbe[];
 }

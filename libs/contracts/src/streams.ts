@@ -1,18 +1,23 @@
 export const SERVICES = ['merger', 'validator', 'scheduler', 'drain', 'inventory'] as const;
 export type ServiceName = (typeof SERVICES)[number];
 
-/** Services that decide nothing: they stand between Sluice and others, and an installation may do without. */
+/** Services that decide nothing. They connect Sluice to other systems, and an installation may omit them. */
 export const EDGE_SERVICES = ['gateway'] as const;
 
-/** The streams and what they hold. */
+/** The streams and their subjects. */
 export const CHANGES = 'CHANGES';
 export const REPORTS = 'REPORTS';
 export const LEDGER = 'LEDGER';
 
+/** The header of a change that makes it safe to publish the change again. */
+export const ID_HEADER = 'Sluice-Id';
+
 /** Buckets of large, immutable values, written by the merger before the fact that names them. */
 export const CONFIGS = 'configs';
 export const TARGETS = 'targets';
-/** Who may decide now, per service; only keeps the other copies quiet. */
+/** Which copy may decide now, per service. This only keeps the other copies idle. */
 export const LEADERS = 'leaders';
 /** Object store of the services' folds. */
 export const SNAPSHOTS = 'snapshots';
+/** Stream of large and binary content: the object store. */
+export const OBJECTS = 'OBJECTS';

@@ -1,11 +1,11 @@
 import { FACT_TYPES, type Fact, type FactType, type NewFact } from './facts.js';
 import { nodeOfToken, nodeToken } from './names.js';
-import type { ReportKind } from './enums.js';
+import { REPORT_KINDS, type ReportKind } from './enums.js';
 
-/** What follows the type in the subject of a fact, in order. */
+/** The tokens after the type in the subject of a fact, in order. */
 export type SubjectKey = 'change' | 'hash' | 'node' | 'pool' | 'sequence';
 
-/** The tokens behind the type: `node.lease.granted` is followed by pool and node. */
+/** The tokens after the type: `node.lease.granted` is followed by pool and node. */
 export function subjectKeys(type: FactType): readonly SubjectKey[] {
   if (type.startsWith('node.lease.')) return ['pool', 'node'];
   if (type.startsWith('node.')) return ['node'];
@@ -24,7 +24,7 @@ export function factSubject(fact: NewFact | Fact): string {
   return [fact.type, ...tokens].join('.');
 }
 
-/** The filter that catches every fact of a type. */
+/** The filter that matches every fact of a type. */
 export const factFilter = (type: FactType): string => [type, ...subjectKeys(type).map(() => '*')].join('.');
 
 /** Every subject of the stream LEDGER. */
@@ -46,7 +46,7 @@ export function factTypeOf(subject: string): FactType | undefined {
 
 export const reportSubject = (kind: ReportKind, node: string): string => `node.${kind}.${nodeToken(node)}`;
 export const REPORT_FILTERS = {
-  all: ['announced', 'applied', 'invalid', 'failed', 'drifted', 'progress'].map((kind) => `node.${kind}.*`),
+  all: REPORT_KINDS.map((kind) => `node.${kind}.*`),
   announced: 'node.announced.*',
 } as const;
 /** The node that sent a report with this subject; undefined if the subject is not one of a report. */
@@ -56,8 +56,14 @@ export function reporterOf(subject: string): string | undefined {
 }
 export const aliveSubject = (node: string): string => `alive.${nodeToken(node)}`;
 export const desiredSubject = (source: string): string => `config.desired.${source}`;
-/** Where leases and status are republished to nodes, and where a node is told its pace. */
-export const pushSubject = (bucket: 'leases' | 'status' | 'pace', node: string): string =>
+/** The source in the subject of a change. */
+export const sourceOf = (subject: string): string => subject.slice(desiredSubject('').length);
+/** Where leases and status are republished to nodes, where a node receives its heartbeat interval, and requests. */
+export const pushSubject = (bucket: 'leases' | 'status' | 'pace' | 'paths', node: string): string =>
   `push.${bucket}.${nodeToken(node)}`;
 /** The key of a node's config in the bucket `configs`. */
 export const configKey = (node: string, hash: string): string => `${nodeToken(node)}.${hash}`;
+/** Subjects of the stream OBJECTS. */
+export const OBJECT_SUBJECTS = 'blobs.*.*';
+/** Where a chunk of an object is, or what is known about it. The filter `blobs.<sha256>.*` covers all of an object. */
+export const objectSubject = (sha256: string, part: number | 'info' | '*'): string => `blobs.${sha256}.${part}`;

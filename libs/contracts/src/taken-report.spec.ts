@@ -19,10 +19,20 @@ const settled = (about: Partial<FactOf<'node.lease.settled'>>, report?: Partial<
   ...(report === undefined
     ? {}
     : {
-        report: { incarnation: 2, nonce: 7, seq: 3, hash: '', verdict: '', bootId: '', reportSequence: 9, ...report },
+        report: {
+          incarnation: 2,
+          nonce: 7,
+          seq: 3,
+          hash: '',
+          verdict: '',
+          bootId: '',
+          reportSequence: 9,
+          notUndone: [],
+          ...report,
+        },
       }),
 });
-const said = {
+const common = {
   node: 'n',
   lease: 'l1',
   incarnation: 2,
@@ -32,34 +42,35 @@ const said = {
   fresh: false,
   differences: [],
   reportSequence: 9,
+  notUndone: [],
 };
 
-describe('the report that a fact took', () => {
+describe('the report that a fact contains', () => {
   test.each<[string, Fact, object | undefined]>([
-    ['is not there where nobody answered', settled({ because: 'unknown' }), undefined],
+    ['does not exist if the node did not answer', settled({ because: 'unknown' }), undefined],
     [
-      'is what the settled lease says',
+      'follows from the settled lease',
       settled({}, {}),
-      { ...said, report: 'applied', verdict: 'applied', hash: 'to', reason: '', restored: true },
+      { ...common, report: 'applied', verdict: 'applied', hash: 'to', reason: '', restored: true },
     ],
     [
-      'says itself what the lease does not',
+      'adds its own hash and boot id',
       settled({ because: 'invalid', reason: 'no', restored: false }, { hash: 'old', bootId: 'b2' }),
-      { ...said, report: 'invalid', verdict: 'invalid', hash: 'old', reason: 'no', restored: false, bootId: 'b2' },
+      { ...common, report: 'invalid', verdict: 'invalid', hash: 'old', reason: 'no', restored: false, bootId: 'b2' },
     ],
     [
-      'keeps its own verdict where another was drawn from it',
+      'keeps its own verdict if the scheduler decided on another one',
       settled(
         { because: 'failed', reason: 'it reported applied, but its active config is x' },
         { hash: 'x', verdict: 'applied' },
       ),
-      { ...said, report: 'applied', verdict: 'applied', hash: 'x', reason: '', restored: true },
+      { ...common, report: 'applied', verdict: 'applied', hash: 'x', reason: '', restored: true },
     ],
   ])('%s', (_name, fact, report) => {
     expect(takenReport(fact)).toEqual(report);
   });
 
-  test('is the fact itself where it stands alone', () => {
+  test('is the fact itself if the report has a separate fact', () => {
     const fact = {
       type: 'node.reported',
       v: 1,
@@ -69,7 +80,7 @@ describe('the report that a fact took', () => {
       hash: 'h',
       reason: '',
       restored: true,
-      ...said,
+      ...common,
       differences: ['/etc/x'],
     } as const;
     expect(takenReport(fact)).toBe(fact);

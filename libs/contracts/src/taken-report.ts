@@ -10,15 +10,15 @@ export function takenReport(fact: Fact): Omit<FactOf<'node.reported'>, 'type' | 
     reason,
     restored,
     because,
-    report: { incarnation, nonce, seq, hash, verdict, bootId, reportSequence },
+    report: { incarnation, nonce, seq, hash, verdict, bootId, reportSequence, notUndone, untouched },
   } = fact;
-  const said =
+  const outcome =
     because === 'escalated'
       ? 'failed'
       : verdict === '' && (because === 'applied' || because === 'invalid' || because === 'failed')
         ? because
         : verdict;
-  const report = said === '' || said === 'refused' ? 'announced' : said;
+  const report = outcome === '' || outcome === 'refused' ? 'announced' : outcome;
   return {
     node,
     report,
@@ -27,17 +27,19 @@ export function takenReport(fact: Fact): Omit<FactOf<'node.reported'>, 'type' | 
     seq,
     hash: hash === '' ? fact.hash : hash,
     lease,
-    verdict: said,
+    verdict: outcome,
     reason: verdict === '' ? reason : '',
     restored,
     bootId,
     fresh: false,
     differences: [],
+    notUndone,
     reportSequence,
+    ...(untouched === undefined ? {} : { untouched }),
   };
 }
 
-/** What orders the reports of one node. */
+/** The fields that order the reports of one node. */
 export interface ReportStamp {
   readonly incarnation: number;
   readonly nonce: number;
@@ -48,13 +50,13 @@ export interface ReportStamp {
 export const MOST_INCARNATION_JUMP = 1_000;
 
 /**
- * Why this report is refused, in words; undefined if it is not. One with a much higher incarnation would make all later
- * reports of the node's own applier old. `known`: the last incarnation; 0 if there is none.
+ * Why this report is refused; undefined if it is not. A report with a much higher incarnation would make all later
+ * reports of the node's own applier count as old. `known`: the last incarnation; 0 if there is none.
  */
-export const refusedJump = ({ node, incarnation }: ReportStamp & { readonly node: string }, known: number) =>
-  incarnation <= known + MOST_INCARNATION_JUMP
+export const refusedJump = ({ node, incarnation }: ReportStamp & { readonly node: string }, lastIncarnation: number) =>
+  incarnation <= lastIncarnation + MOST_INCARNATION_JUMP
     ? undefined
-    : `incarnation ${incarnation} of ${node} is more than ${MOST_INCARNATION_JUMP} above the last one, ${known}; if it is right, remove the node (sluice remove ${node} --force): its applier then starts over`;
+    : `incarnation ${incarnation} of ${node} is more than ${MOST_INCARNATION_JUMP} above the last one, ${lastIncarnation}; if it is right, remove the node (sluice remove ${node} --force): its applier then starts over`;
 
 /** Whether report `a` is later. The same incarnation with another nonce is another applier: neither is later. */
 export const isLaterReport = (a: ReportStamp, b: ReportStamp): boolean =>

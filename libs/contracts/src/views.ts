@@ -14,7 +14,7 @@ export type ChangeView = Narrow<
   }
 >;
 export type FragmentView = Plain<views.FragmentView>;
-export type ReviewView = Narrow<views.ReviewView, { verdict: 'validated' | 'rejected' }>;
+export type ReviewView = Narrow<views.ReviewView, { verdict: 'validated' | 'blocked' | 'rejected' }>;
 export type KnownBadView = Plain<views.KnownBadView>;
 export type PoolView = Plain<views.PoolView>;
 export type LeaseView = Narrow<
@@ -32,16 +32,24 @@ export type NodeProgress = Plain<views.NodeProgress>;
 export type PoolProgress = Plain<views.PoolProgress>;
 export type DrainView = Narrow<views.DrainView, { state: 'draining' | 'drained' | 'stopped' | 'uncordoned' }>;
 
-/** A node's report: the body, and the kind that its subject names. */
+/** A node's report: the body, and the type from its subject. */
 export type NodeReport = Narrow<report.NodeReport, { verdict: Verdict }> & Readonly<{ kind: ReportKind }>;
 export type NodeAlive = Plain<report.NodeAlive>;
 export type NodePace = Plain<report.NodePace>;
-/** However large a fleet is, or wrong who asks: no node is asked to be unheard for longer, and none obeys. */
+export type PathQuery = Plain<report.PathQuery>;
+export type FoundPath = Narrow<
+  report.FoundPath,
+  { state: 'file' | 'directory' | 'symlink' | 'other' | 'unreachable' | 'absent' }
+>;
+export type PathAnswer = Readonly<{ found: readonly FoundPath[]; busy: boolean }>;
+/** How many paths one request may name. */
+export const MOST_PATHS_ASKED = 100;
+/** The upper limit: no node is asked for a longer interval, however large the fleet is, and no applier accepts one. */
 export const MOST_PACE_MS = 600_000;
-/** The whole fleet's heartbeats by default: a larger fleet costs its idle control plane no more than this. */
+/** The default for the heartbeats of the whole fleet, so that a larger fleet costs its idle control plane no more. */
 export const HEARTBEATS_PER_SECOND = 400;
 
-/** What stands in each bucket that is a view of the ledger. */
+/** The values of each bucket that is a view of the ledger. */
 export interface ViewValues {
   nodes: NodeView;
   changes: ChangeView;

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import {
   decodeAlive,
+  decodePathQuery,
   decodePace,
   decodeReport,
   decodeView,
@@ -42,20 +43,23 @@ const report: fc.Arbitrary<NodeReport> = fc.record({
   changed: texts,
   probe: text,
   differences: texts,
+  failingProbes: fc.array(fc.record({ probe: text, reason: text }), { maxLength: 2 }),
+  notUndone: texts,
+  untouched: fc.boolean(),
   needsRestart: fc.boolean(),
   step: text,
 });
 
 describe('a report on the wire', () => {
-  test('is read as it was written, though what its kind does not say is left out where it is empty', () => {
+  test('is read as it was written, although empty optional fields are left out', () => {
     fc.assert(
-      fc.property(report, (said) => {
-        expect(decodeReport(reportSubject(said.kind, said.node), encodeReport(said))).toEqual(said);
+      fc.property(report, (sent) => {
+        expect(decodeReport(reportSubject(sent.kind, sent.node), encodeReport(sent))).toEqual(sent);
       }),
     );
   });
 
-  test('says what its kind promises, also when that is nothing', () => {
+  test('contains the fields that its kind requires, even if they are empty', () => {
     const [nothing] = fc.sample(report, { numRuns: 1, seed: 1 }) as [NodeReport];
     const empty = {
       ...nothing,
@@ -67,6 +71,8 @@ describe('a report on the wire', () => {
       changed: [],
       probe: '',
       differences: [],
+      failingProbes: [],
+      notUndone: [],
       needsRestart: false,
       step: '',
       reason: '',
@@ -122,13 +128,13 @@ const lease = (actions: readonly object[]): string =>
 
 test.each<[string, readonly object[], readonly object[]]>([
   [
-    'the actions of a lease stay as they are',
+    'the known actions of a lease stay as they are',
     [{ kind: 'drain' }, { kind: 'restart', unit: 'a' }],
     [{ kind: 'drain' }, { kind: 'restart', unit: 'a' }],
   ],
-  ['an action of a later version is a reboot', [{ kind: 'kexec' }], [{ kind: 'reboot' }]],
+  ['an action of a later version becomes a reboot', [{ kind: 'kexec' }], [{ kind: 'reboot' }]],
   [
-    'it stands alone but for the drain',
+    'it replaces all other actions except the drain',
     [{ kind: 'drain' }, { kind: 'kexec' }, { kind: 'restart', unit: 'a' }],
     [{ kind: 'drain' }, { kind: 'reboot' }],
   ],
@@ -140,19 +146,31 @@ test.each<[string, readonly object[], readonly object[]]>([
   ).toEqual(read);
 });
 
-test('a phase of a later version is refused, for nobody knows what it asks', () => {
+test('a phase of a later version is refused, because its meaning is unknown', () => {
   expect(() => decodeView('leases', lease([]).replace('"applying"', '"thawing"'))).toThrow(WireError);
 });
 
-test.each(['"NaN"', '"Infinity"', '1e999', '-5', '"soon"'])('a pace of %s is refused, from either side', (text) => {
-  expect(() => decodePace(`{"everyMs":${text}}`)).toThrow(WireError);
-  for (const field of ['everyMs', 'pacedMs'])
-    expect(() => decodeAlive('alive.n0', `{"node":"n0","incarnation":1,"nonce":1,"${field}":${text}}`)).toThrow(
-      WireError,
-    );
+test.each(['"NaN"', '"Infinity"', '1e999', '-5', '"soon"'])(
+  'a heartbeat interval of %s is refused by both sides',
+  (text) => {
+    expect(() => decodePace(`{"everyMs":${text}}`)).toThrow(WireError);
+    for (const field of ['everyMs', 'pacedMs'])
+      expect(() => decodeAlive('alive.n0', `{"node":"n0","incarnation":1,"nonce":1,"${field}":${text}}`)).toThrow(
+        WireError,
+      );
+  },
+);
+
+test('a node is asked for at most 100 paths at once', () => {
+  const paths = (count: number): string => JSON.stringify({ paths: Array.from({ length: count }, () => '/x') });
+  expect(decodePathQuery(paths(100)).paths).toHaveLength(100);
+  expect(() => decodePathQuery(paths(101))).toThrow('a request for 101 paths, but at most 100 are allowed');
+  const entries = JSON.stringify({ entries: Array.from({ length: 101 }, () => ({ kind: 'File', name: 'x' })) });
+  expect(() => decodePathQuery(entries)).toThrow('a request for 101 paths, but at most 100 are allowed');
+  expect(() => decodePathQuery('{"paths":[1]}')).toThrow(WireError);
 });
 
-test('a heartbeat of a version that says nothing of its pace says 0', () => {
+test('a heartbeat without an interval is read with interval 0', () => {
   expect(decodeAlive('alive.n0', '{"node":"n0","incarnation":1,"nonce":1}')).toEqual({
     node: 'n0',
     incarnation: 1,

@@ -14,9 +14,19 @@ import { FACTS, FACT_VERSION, type Action, type Fact, type NewFact, type TakenRe
 import { plainReader } from './json-reader.js';
 import { isNodeName, nodeToken } from './names.js';
 import { factSubject, factTypeOf } from './subjects.js';
-import { VIEWS, type NodeAlive, type NodePace, type NodeReport, type ViewBucket, type ViewValues } from './views.js';
+import {
+  MOST_PATHS_ASKED,
+  VIEWS,
+  type NodeAlive,
+  type PathAnswer,
+  type PathQuery,
+  type NodePace,
+  type NodeReport,
+  type ViewBucket,
+  type ViewValues,
+} from './views.js';
 
-/** A text that does not say what its subject promises. The message names the place and the reason. */
+/** The text does not match the schema of its subject. The message names the place and the reason. */
 export class WireError extends Error {
   override readonly name = 'WireError';
 }
@@ -55,13 +65,13 @@ function decode(what: string, schema: DescMessage, text: string): Record<string,
   }
 }
 
-/** An older applier treats an action that it does not know as a reboot, next to which only a drain counts. */
+/** An older applier treats an unknown action as a reboot, which absorbs everything except a drain. */
 function knownActions(actions: readonly Action[]): readonly Action[] {
   if (actions.every(({ kind }) => ACTION_KINDS.includes(kind))) return actions;
   return [...actions.filter(({ kind }) => kind === 'drain'), { kind: 'reboot' }];
 }
 
-/** Takes the type names out of a message and the messages inside it: bodies are plain JSON. */
+/** Removes type names from a message and its nested messages, because bodies are plain JSON. */
 export function plain(schema: DescMessage, body: Record<string, unknown>): Record<string, unknown> {
   delete body['$typeName'];
   for (const field of schema.fields) {
@@ -88,13 +98,13 @@ function checkWord(what: string, field: string, words: readonly string[], value:
   }
 }
 
-/** The body of a fact to be appended: plain JSON, which is also the proto3 JSON of its message. */
+/** The body of a new fact: plain JSON, which is also the proto3 JSON of its message. */
 export function encodeFact(fact: NewFact, at: string): string {
   const { type: _, ...body } = fact;
   return JSON.stringify({ v: FACT_VERSION, at, ...body });
 }
 
-/** Reads a fact. Throws WireError when it is not one, or is of a higher version than this code knows. */
+/** Reads a fact. Throws WireError if it is not one, or has a higher version than this code knows. */
 export function decodeFact(subject: string, text: string): Fact {
   const type = factTypeOf(subject);
   if (type === undefined) throw new WireError(`${subject}: not a subject of the ledger`);
@@ -111,10 +121,10 @@ export function decodeFact(subject: string, text: string): Fact {
   return fact;
 }
 
-/** Checked first: nothing else about a newer fact can be relied on. */
+/** Checked first, because nothing else in a newer fact can be relied on. */
 function versionOf(text: string): number {
-  const found = /^\{"v":(\d+)/.exec(text);
-  if (found !== null) return Number(found[1]);
+  const match = /^\{"v":(\d+)/.exec(text);
+  if (match !== null) return Number(match[1]);
   try {
     return Number((JSON.parse(text) as { readonly v?: unknown } | null)?.v ?? 0);
   } catch {
@@ -122,15 +132,15 @@ function versionOf(text: string): number {
   }
 }
 
-/** In UTF-16 units: in UTF-8 it has three times as many bytes at most. */
+/** In UTF-16 units. UTF-8 has at most three times as many bytes. */
 export const MAX_REPORT_CHARACTERS = 256 * 1024;
 
-/** Reads a node's report; its kind and node come from the subject. Throws WireError. */
+/** Reads a node's report. Its kind and node are in the subject. Throws WireError. */
 export function decodeReport(subject: string, text: string): NodeReport {
   const [, kind, token] = subject.split('.');
   if (!REPORT_KINDS.includes(kind as ReportKind) || token === undefined)
     throw new WireError(`${subject}: not a subject for reports`);
-  // Parts of a report end up in a fact and in a view, which have size limits of their own.
+  // Parts of a report become part of a fact and of a view, which have their own size limits.
   if (text.length > MAX_REPORT_CHARACTERS)
     throw new WireError(`${subject}: the report has ${text.length} characters; the limit is ${MAX_REPORT_CHARACTERS}`);
   const body = decode('report', report.NodeReportSchema, text) as unknown as Omit<NodeReport, 'kind'>;
@@ -138,8 +148,8 @@ export function decodeReport(subject: string, text: string): NodeReport {
   return { ...body, kind: kind as ReportKind };
 }
 
-/** The one kind of report that says this, also when there is nothing to say; every other says it only when there is. */
-const SAID_BY: Readonly<Partial<Record<keyof NodeReport, ReportKind>>> = {
+/** The only kind of report that always contains this field. The others omit it if it is empty. */
+const FIELD_KINDS: Readonly<Partial<Record<keyof NodeReport, ReportKind>>> = {
   labels: 'announced',
   capabilities: 'announced',
   fresh: 'announced',
@@ -148,17 +158,19 @@ const SAID_BY: Readonly<Partial<Record<keyof NodeReport, ReportKind>>> = {
   changed: 'applied',
   probe: 'invalid',
   differences: 'drifted',
+  failingProbes: 'probed',
+  notUndone: 'failed',
   needsRestart: 'failed',
   step: 'progress',
 };
 
 /** The body of a report. */
 export function encodeReport(report: NodeReport): string {
-  const said = Object.entries(report).filter(([field, value]) => {
-    const by = SAID_BY[field as keyof NodeReport];
+  const fields = Object.entries(report).filter(([field, value]) => {
+    const by = FIELD_KINDS[field as keyof NodeReport];
     return field !== 'kind' && (by === undefined || by === report.kind || !isNothing(value));
   });
-  return JSON.stringify(Object.fromEntries(said));
+  return JSON.stringify(Object.fromEntries(fields));
 }
 
 const isNothing = (value: unknown): boolean => !value || (typeof value === 'object' && Object.keys(value).length === 0);
@@ -172,19 +184,32 @@ export function decodeAlive(subject: string, text: string): NodeAlive {
   return body;
 }
 
-/** Reads what a node is told of its heartbeats. Throws WireError. */
+/** Reads a request for a heartbeat interval. Throws WireError. */
 export function decodePace(text: string): NodePace {
   const pace = decode('pace', report.NodePaceSchema, text) as unknown as NodePace;
   checkTime('pace', 'everyMs', pace.everyMs);
   return pace;
 }
 
+/** Reads which paths of a node a tool asks for. Throws WireError. */
+export function decodePathQuery(text: string): PathQuery {
+  const query = decode('paths', report.PathQuerySchema, text) as unknown as PathQuery;
+  const most = Math.max(query.paths.length, query.entries.length);
+  if (most > MOST_PATHS_ASKED)
+    throw new WireError(`a request for ${most} paths, but at most ${MOST_PATHS_ASKED} are allowed`);
+  return query;
+}
+
+/** Reads what a node found at the paths. Throws WireError. */
+export const decodePathAnswer = (text: string): PathAnswer =>
+  decode('paths', report.PathAnswerSchema, text) as unknown as PathAnswer;
+
 function checkTime(subject: string, field: string, ms: number): void {
   if (!Number.isFinite(ms) || ms < 0)
     throw new WireError(`${subject}: ${field} is ${ms}, but must be a number of milliseconds, at least 0`);
 }
 
-/** Keys and subjects are built from node names, so only valid names may get in. */
+/** Keys and subjects are built from node names, so only valid names are accepted. */
 function checkNode(subject: string, node: string, token: string | undefined): void {
   if (!isNodeName(node))
     throw new WireError(`${subject}: node is ${JSON.stringify(node.slice(0, 300))}, but must be a DNS subdomain`);

@@ -32,7 +32,7 @@ export interface Decision<I, N extends Need> {
   /** What to answer the senders of inputs once the facts are appended. Inputs without an entry are simply done. */
   readonly answers: ReadonlyMap<I, Answer>;
   /** Inputs that wait for a later decision, because what they need is not gathered yet. */
-  readonly held: ReadonlySet<I>;
+  readonly waiting: ReadonlySet<I>;
   /** What must be gathered before more can be decided. */
   readonly needs: readonly N[];
   /** There is more to append than fits in a batch: decide again at once. */
@@ -102,8 +102,10 @@ export interface Core<S, I, N extends Need = never, G = never> {
   viewKeys(state: S): Iterable<string>;
   /** The value of one key, without `ledger`; undefined when there is nothing to show. */
   view(state: S, key: ViewKey): ViewBody | undefined;
+  /** The buckets whose keys this core forgets. A value of a key that it does not know any more is deleted. */
+  readonly forgets?: readonly ViewBucket[];
   /** Call this when the view of this key was written, with the monotonic time. */
-  shown?(state: S, key: ViewKey, atMs: number): void;
+  onViewWritten?(state: S, key: ViewKey, atMs: number): void;
   /** The cursor: up to which sequence the input stream was processed. */
   cursor?(state: S): number;
   /** JSON of the whole state, and back. Monotonic times are left out: they start over at `now`. */
@@ -116,6 +118,11 @@ export interface Now {
   readonly monotonicMs: number;
   /** Since when this copy leads with an unbroken connection, monotonic; undefined if it does not. */
   readonly leadingSinceMs: number | undefined;
+  /**
+   * Milliseconds since 1970, for limits of hours that must outlast restarts. Clocks of machines differ, so nothing that
+   * must be safe may depend on it.
+   */
+  readonly wallMs: number;
 }
 
 export interface ViewKey {

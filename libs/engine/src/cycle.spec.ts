@@ -20,7 +20,7 @@ const core = (keeps?: (found: GatheredResult) => boolean): Core<null, AskedNeed,
   evolve: () => undefined,
   decide: (_state, inputs, gathered) => {
     const needs = inputs.filter(({ key }) => !gathered.has(key));
-    return { facts: [], answers: new Map(), held: new Set(needs), needs, more: false, wakeAtMs: undefined };
+    return { facts: [], answers: new Map(), waiting: new Set(needs), needs, more: false, wakeAtMs: undefined };
   },
   takeTouched: () => new Set(),
   viewKeys: () => [],
@@ -41,7 +41,7 @@ function gatheredIn(
     const steps = turn(copy);
     const answer = (effect: TurnEffect<AskedNeed>) => {
       if (effect.do === 'read' || effect.do === 'catch-up') return { entries: [], upTo: 0 };
-      if (effect.do === 'now') return { monotonicMs: 0, leadingSinceMs: 0 };
+      if (effect.do === 'now') return { monotonicMs: 0, leadingSinceMs: 0, wallMs: 0 };
       if (effect.do === 'read-configs') gathered.push(...effect.names.map(({ node }) => node));
       return undefined;
     };
@@ -50,12 +50,12 @@ function gatheredIn(
   });
 }
 
-describe('what was gathered', () => {
-  it('serves one decision only', () => {
+describe('gathered results', () => {
+  it('are used by one decision only', () => {
     expect(gatheredIn(core(), [['a'], ['a', 'b']])).toEqual([['a'], ['a', 'b']]);
   });
 
-  it('serves later ones, too, where the core keeps it, and what it does not keep is gathered again', () => {
+  it('are used by later decisions if the core keeps them, and gathered again otherwise', () => {
     expect(
       gatheredIn(
         core(({ ok }) => ok),
@@ -64,7 +64,7 @@ describe('what was gathered', () => {
     ).toEqual([['a', 'bad'], ['bad', 'c'], []]);
   });
 
-  it('is forgotten before it becomes much', () => {
+  it('are dropped before they grow large', () => {
     const many = Array.from({ length: 101 }, (_, i) => `k${i}`);
     expect(
       gatheredIn(
@@ -75,7 +75,7 @@ describe('what was gathered', () => {
   });
 });
 
-describe('a turn of many decisions', () => {
+describe('a turn with many decisions', () => {
   /** Needs several decisions: each has one fact, or none and says that there is more to decide. */
   const busy = (rounds: number, facts: boolean): Core<{ left: number }, AskedNeed> => ({
     ...(core() as unknown as Core<{ left: number }, AskedNeed>),
@@ -83,7 +83,7 @@ describe('a turn of many decisions', () => {
     decide: (state) => ({
       facts: facts && state.left > 0 ? [{ type: 'node.heard', node: `n${state.left}` }] : [],
       answers: new Map(),
-      held: new Set(),
+      waiting: new Set(),
       needs: [],
       more: state.left > 1,
       wakeAtMs: undefined,
@@ -95,20 +95,20 @@ describe('a turn of many decisions', () => {
   });
 
   it.each([true, false])('pauses before each decision; with facts: %s', (facts) => {
-    const asked: string[] = [];
+    const effects: string[] = [];
     const steps = turn(newCopy(busy(5, facts)));
     for (let next = steps.next(); next.done !== true;) {
-      asked.push(next.value.do);
+      effects.push(next.value.do);
       const tail = { entries: [], upTo: 0 };
       const answers: Readonly<Record<string, unknown>> = {
         read: tail,
-        now: { monotonicMs: 0, leadingSinceMs: 0 },
+        now: { monotonicMs: 0, leadingSinceMs: 0, wallMs: 0 },
         append: { outcome: 'appended', ...tail },
       };
       next = steps.next(answers[next.value.do]);
     }
-    const decisions = asked.filter((effect) => effect === 'now').length;
+    const decisions = effects.filter((effect) => effect === 'now').length;
     expect(decisions).toBeGreaterThanOrEqual(5);
-    expect(asked.filter((effect, i) => effect === 'pause' && asked[i + 1] === 'read')).toHaveLength(decisions);
+    expect(effects.filter((effect, i) => effect === 'pause' && effects[i + 1] === 'read')).toHaveLength(decisions);
   });
 });

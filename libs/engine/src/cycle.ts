@@ -102,13 +102,13 @@ export function* turn<S, I, N extends Need, G>(copy: Copy<S, I, N, G>): Turn<I> 
       }
       refusals = 0;
       fold(copy, result);
-    } else if (inputs.length > decision.held.size) {
+    } else if (inputs.length > decision.waiting.size) {
       // A decision without facts is final only if no unread fact could change it.
       if (fold(copy, yield* ask({ do: 'catch-up', after: copy.folded })) > 0) continue;
     }
     yield* writeViews(copy);
     copy.wakeAtMs = decision.wakeAtMs;
-    const settled = new Set(inputs.filter((input) => !decision.held.has(input)));
+    const settled = new Set(inputs.filter((input) => !decision.waiting.has(input)));
     if (settled.size > 0) {
       yield { do: 'settle', inputs: [...settled], answers: decision.answers };
       copy.inputs.splice(0, copy.inputs.length, ...copy.inputs.filter((input) => !settled.has(input)));
@@ -132,8 +132,8 @@ function decide<S, I, N extends Need, G>(copy: Copy<S, I, N, G>, inputs: readonl
 function* gather<S, I, N extends Need, G>(copy: Copy<S, I, N, G>, needs: readonly N[]): Turn<I> {
   const { core, state } = copy;
   if (core.gather === undefined) throw new Error(`${core.name} asks for something that it cannot gather`);
-  const found = yield* core.gather(needs, state);
-  for (const [key, result] of found) copy.gathered.set(key, result);
+  const results = yield* core.gather(needs, state);
+  for (const [key, result] of results) copy.gathered.set(key, result);
 }
 
 /** Drops the gathered results, except those that the core keeps. */
@@ -147,9 +147,9 @@ function* writeViews<S, I, N extends Need, G>(copy: Copy<S, I, N, G>): Turn<I> {
   for (const text of copy.core.takeTouched(copy.state)) {
     const key = parseViewKey(text);
     const value = copy.core.view(copy.state, key);
-    if (value !== undefined) writes.push({ key, value });
+    if (value !== undefined || copy.core.forgets?.includes(key.bucket) === true) writes.push({ key, value });
   }
   if (writes.length === 0) return;
   const atMs = yield* ask({ do: 'views', writes, ledger: copy.folded });
-  for (const { key } of writes) copy.core.shown?.(copy.state, key, atMs);
+  for (const { key } of writes) copy.core.onViewWritten?.(copy.state, key, atMs);
 }

@@ -3,7 +3,7 @@ import { Draft, MAX_DECISION_BYTES, SortedSet, UndoLog } from './index.js';
 const draft = () =>
   new Draft(
     { undo: new UndoLog(), touched: new Set<string>() },
-    { monotonicMs: 0, leadingSinceMs: 0 },
+    { monotonicMs: 0, leadingSinceMs: 0, wallMs: 0 },
     () => undefined,
   );
 
@@ -28,7 +28,7 @@ describe('a sorted set', () => {
     const set = new SortedSet(log, (a, b) => Number(a) - Number(b));
     for (const item of ['10', '9', '100', '9']) set.add(item);
     expect([...set]).toEqual(['9', '10', '100']);
-    log.tried(() => {
+    log.dryRun(() => {
       set.delete('10');
       set.add('50');
       expect([...set]).toEqual(['9', '50', '100']);

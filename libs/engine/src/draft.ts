@@ -23,7 +23,7 @@ export interface DraftState {
 export class Draft<S extends DraftState, I, N extends Need> {
   readonly facts: NewFact[] = [];
   readonly answers = new Map<I, Answer>();
-  readonly held = new Set<I>();
+  readonly waiting = new Set<I>();
   readonly needs = new Map<string, N>();
   more = false;
   private spentBytes = 0;
@@ -67,8 +67,8 @@ export class Draft<S extends DraftState, I, N extends Need> {
   }
 
   get decision(): Decision<I, N> {
-    const { facts, answers, held, needs, wakeAtMs } = this;
-    return { facts, answers, held, needs: [...needs.values()], more: this.more || this.full, wakeAtMs };
+    const { facts, answers, waiting, needs, wakeAtMs } = this;
+    return { facts, answers, waiting, needs: [...needs.values()], more: this.more || this.full, wakeAtMs };
   }
 }
 
@@ -80,7 +80,7 @@ export function decided<S extends DraftState, I, N extends Need>(
   steps: (draft: Draft<S, I, N>) => void,
 ): Decision<I, N> {
   const touched = new Set(state.touched);
-  const decision = state.undo.tried(() => {
+  const decision = state.undo.dryRun(() => {
     const draft = new Draft<S, I, N>(state, now, evolve);
     steps(draft);
     return draft.decision;

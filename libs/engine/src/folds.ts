@@ -53,11 +53,11 @@ export function* startFold<S, I, N extends Need, G>(
       if (snapshot === undefined) break;
       // A snapshot that has replaced this one has another identity.
       refused.add(identity(snapshot));
-      const found = yield* ask({ do: 'read-snapshot', snapshot });
-      if (found === undefined) continue;
+      const content = yield* ask({ do: 'read-snapshot', snapshot });
+      if (content === undefined) continue;
       const { sequence, version } = snapshot;
       const { monotonicMs } = yield* ask({ do: 'now' });
-      const error = load(copy, snapshot, found.state, monotonicMs);
+      const error = load(copy, snapshot, content.state, monotonicMs);
       if (error === undefined) {
         yield* ask({ do: 'log', level: 'info', text: 'snapshot loaded', details: { sequence, version } });
         break;
@@ -221,11 +221,11 @@ export function* trim(services: readonly ServiceName[], keepMs: number): Program
   const bases: { service: ServiceName; all: readonly SnapshotInfo[]; base: readonly SnapshotInfo[] }[] = [];
   const blockedBy: TrimObstacle[] = [];
   for (const service of services) {
-    const listed = yield* askTrim({ do: 'list-snapshots', service });
-    const all = listed.filter(({ sequence }) => sequence <= last);
-    const found = baseOf(all, olderThanMs);
-    if ('why' in found) blockedBy.push({ service, why: found.why });
-    else bases.push({ service, all, base: found.base });
+    const snapshots = yield* askTrim({ do: 'list-snapshots', service });
+    const all = snapshots.filter(({ sequence }) => sequence <= last);
+    const base = baseOf(all, olderThanMs);
+    if ('why' in base) blockedBy.push({ service, why: base.why });
+    else bases.push({ service, all, base: base.base });
   }
   if (blockedBy.length > 0) {
     yield* askTrim({ do: 'log', level: 'info', text: 'the ledger is not trimmed', details: { first, blockedBy } });

@@ -13,11 +13,13 @@ export interface ConfigBlob extends ConfigName {
 /** The effects of gathering: read and write blobs, see how far the input goes, and let other work run. */
 export interface GatherPort {
   /** One config per name, in order; undefined if it does not exist or is not a config. */
-  'read-configs'(asked: { readonly names: readonly ConfigName[] }): readonly (Config | undefined)[];
+  'read-configs'(args: { readonly names: readonly ConfigName[] }): readonly (Config | undefined)[];
   /** Returns when all of them are stored, which must be before a fact names them. */
-  'put-configs'(asked: { readonly configs: readonly ConfigBlob[] }): void;
+  'put-configs'(args: { readonly configs: readonly ConfigBlob[] }): void;
   /** The keys of the blobs, for `config.rendered`. */
-  'put-targets'(asked: { readonly change: string; readonly targets: Targets }): readonly string[];
+  'put-targets'(args: { readonly change: string; readonly targets: Targets }): readonly string[];
+  /** Which of these objects, by their sha256, are not in the object store. */
+  'missing-objects'(args: { readonly hashes: readonly string[] }): ReadonlySet<string>;
   /** The last sequence of the input stream of the core now; undefined if it has none. */
   'input-end'(): { readonly stream: string; readonly last: number } | undefined;
   pause(): void;
@@ -35,6 +37,11 @@ export function* readConfigs(names: readonly ConfigName[]): Gathering<readonly (
   const read = stored.length === 0 ? [] : yield* ask({ do: 'read-configs', names: stored });
   let next = 0;
   return names.map(({ hash }) => (hash === EMPTY_HASH ? EMPTY_CONFIG : hash === '' ? undefined : read[next++]));
+}
+
+/** Which of these objects, by their sha256, are not in the object store. */
+export function* missingObjects(hashes: readonly string[]): Gathering<ReadonlySet<string>> {
+  return hashes.length === 0 ? new Set<string>() : yield* ask({ do: 'missing-objects', hashes });
 }
 
 /** The last sequence of the core's input stream now; 0 if it has none. */

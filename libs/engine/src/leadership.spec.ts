@@ -16,31 +16,27 @@ const failed: LeadershipEvent = { type: 'blocked', reason: 'again and again' };
 describe('a copy', () => {
   it.each<readonly [string, LeadershipStatus, Partial<LeadershipStatus> | object]>([
     ['follows when it has read the ledger to its end', after(...started), { phase: 'following' }],
-    ['has to start its fold before it can have caught up', after('caught-up'), BEGINNING],
+    ['ignores that it caught up before its fold has started', after('caught-up'), BEGINNING],
     ['takes over when it is elected', after(...started, 'elected'), { phase: 'taking-over', term: 1 }],
-    ['takes over as soon as it can when it was elected before', after('elected', ...started), { phase: 'taking-over' }],
-    ['leads when it took over', after(...leads), { phase: 'leading', behind: false, term: 1 }],
-    ['does not take over what it was not elected for', after(...started, 'took-over'), { phase: 'following' }],
-    ['names each of its terms', after(...leads, 'deposed', 'elected', 'took-over'), { phase: 'leading', term: 2 }],
+    ['takes over as soon as it can if it was elected before', after('elected', ...started), { phase: 'taking-over' }],
+    ['leads after it took over', after(...leads), { phase: 'leading', behind: false, term: 1 }],
+    ['does not take over without being elected', after(...started, 'took-over'), { phase: 'following' }],
+    ['numbers each of its terms', after(...leads, 'deposed', 'elected', 'took-over'), { phase: 'leading', term: 2 }],
     ['follows when another leads', after(...leads, 'deposed'), { phase: 'following' }],
+    ['keeps leading without a connection, but may be behind', after(...leads, 'connection-changed'), { behind: true }],
+    ['is not behind after it caught up', after(...leads, 'connection-changed', 'caught-up'), { behind: false }],
     [
-      'goes on leading without a connection, but may be behind',
-      after(...leads, 'connection-changed'),
-      { behind: true },
-    ],
-    ['is not behind when it caught up', after(...leads, 'connection-changed', 'caught-up'), { behind: false }],
-    [
-      'has to read on when it was deposed meanwhile',
+      'keeps its fold and reads on if it was deposed meanwhile',
       after(...leads, 'connection-changed', 'deposed'),
       { phase: 'starting', fold: 'kept', elected: false },
     ],
     [
-      'begins a take-over again after its connection was lost',
+      'starts its takeover again after the connection was lost',
       after(...started, 'elected', 'connection-changed'),
       { phase: 'starting', fold: 'kept', elected: true },
     ],
     [
-      'starts its fold over from the ledger when it was lost',
+      'reads its fold again from the ledger after the fold was lost',
       after(...leads, 'fold-lost'),
       { phase: 'starting', fold: 'ledger', elected: true },
     ],
@@ -55,22 +51,22 @@ describe('a copy', () => {
       { phase: 'halted', elected: true, term: 2 },
     ],
     [
-      'reads again when it was freed',
+      'reads the ledger again after it was freed',
       after(...leads, halted, 'deposed', 'freed'),
       { phase: 'starting', fold: 'reread', elected: false },
     ],
     [
-      'looks for a snapshot again when it could not start',
+      'looks for a snapshot again if it could not start',
       after({ type: 'halted', reason: '', halt: { cause: 'trimmed', snapshots: [] } }, 'freed'),
       { phase: 'starting', fold: 'snapshot' },
     ],
     [
-      'says why nothing comes of its decisions, whatever it does',
+      'says why its decisions fail, in every phase',
       after(...leads, failed, 'deposed'),
       { phase: 'following', blocked: 'again and again' },
     ],
     [
-      'is well again when something came of them',
+      'is no longer blocked after a decision succeeded',
       after(...leads, failed, 'succeeded'),
       { phase: 'leading', blocked: undefined },
     ],
@@ -87,7 +83,7 @@ describe('a copy', () => {
     ).toEqual([undefined, undefined, undefined, 1, undefined]);
   });
 
-  it('is the same object where an event changes nothing', () => {
+  it('returns the same object when an event changes nothing', () => {
     const status = after(...leads);
     expect(transition(status, { type: 'elected' })).toBe(status);
     expect(transition(status, { type: 'succeeded' })).toBe(status);

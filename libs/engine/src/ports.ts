@@ -1,4 +1,4 @@
-import type { NewFact, ServiceName } from '#libs/contracts';
+import type { NewFact, ServiceName, ViewBucket } from '#libs/contracts';
 import type { Answer, Entry, Now, ViewBody, ViewKey } from './core.js';
 import type { GatherPort } from './gathering.js';
 import type { ViewPosition } from './leadership.js';
@@ -13,23 +13,23 @@ import type { Effects } from './steps.js';
 
 export interface LedgerPort extends BoundsPort {
   /** Reads facts that have arrived, without waiting. */
-  read(asked: { readonly after: number }): Tail;
+  read(args: { readonly after: number }): Tail;
   /** The same, up to the sequence that the leader of the stream reports now. */
-  'catch-up'(asked: { readonly after: number }): Tail;
+  'catch-up'(args: { readonly after: number }): Tail;
   /**
    * Appends facts together or not at all. `separate` facts are appended one by one, each only after the one before it,
    * so the result is always a first part of the list.
    */
-  append(asked: {
+  append(args: {
     readonly facts: readonly NewFact[];
     readonly expected: number;
     readonly separate: boolean;
   }): AppendResult;
   /** Starts to read the ledger after this sequence. */
-  follow(asked: { readonly after: number }): void;
+  follow(args: { readonly after: number }): void;
   /** Facts that a person has voided, with the sequences of the `ledger.voided` facts. */
   'read-voided'(): ReadonlyMap<number, number>;
-  'is-voided'(asked: { readonly sequence: number }): boolean;
+  'is-voided'(args: { readonly sequence: number }): boolean;
 }
 interface BoundsPort {
   bounds(): Bounds;
@@ -62,57 +62,60 @@ export type AppendResult =
 export interface ClockPort {
   now(): Now;
   /** Waits for a time that grows with the number of tries, with jitter, so that copies do not retry all at once. */
-  'back-off'(asked: { readonly tries: number; readonly leastMs: number; readonly mostMs: number }): void;
+  'back-off'(args: { readonly tries: number; readonly leastMs: number; readonly mostMs: number }): void;
   /** Waits until something is new, or until this monotonic time. Does not wait if a turn is due. */
-  wait(asked: { readonly untilMs: number | undefined }): void;
+  wait(args: { readonly untilMs: number | undefined }): void;
 }
 export interface LogPort {
-  log(asked: { readonly level: 'info' | 'warn' | 'error'; readonly text: string; readonly details: object }): void;
+  log(args: { readonly level: 'info' | 'warn' | 'error'; readonly text: string; readonly details: object }): void;
 }
 
 // ---- inputs, requests, election; blobs are in gathering.ts ----
 
 export interface RequestPort<I> {
-  settle(asked: { readonly inputs: readonly I[]; readonly answers: ReadonlyMap<I, Answer> }): void;
-  /** Returns inputs after a bug, and tells their senders. */
-  'give-back'(asked: { readonly error: Error }): void;
-  /** Shows the state of the leader to those who follow it. */
+  settle(args: { readonly inputs: readonly I[]; readonly answers: ReadonlyMap<I, Answer> }): void;
+  /** Returns inputs after a bug, and answers their senders with the error. */
+  'give-back'(args: { readonly error: Error }): void;
+  /** Publishes the state of the leader to the copies that follow it. */
   'show-state'(): void;
   /** Starts or stops running for election. Stopping gives up leadership. The events are `elected` and `deposed`. */
-  stand(asked: { readonly stands: boolean }): void;
+  stand(args: { readonly stands: boolean }): void;
 }
 
 // ---- views ----
 
 export interface ViewWrite {
   readonly key: ViewKey;
-  readonly value: ViewBody;
+  /** Undefined: the value is deleted. */
+  readonly value: ViewBody | undefined;
 }
 export interface ViewPort {
   /** Reads which ledger sequences the views show: the highest of its own, and the newest of each bucket. */
   'load-views'(): readonly ViewPosition[];
+  /** The keys that have a value in this bucket, which was loaded before. */
+  'loaded-keys'(args: { readonly bucket: ViewBucket }): readonly string[];
   /** Returns when all of them are known to be written, with the monotonic time. */
-  views(asked: { readonly writes: readonly ViewWrite[]; readonly ledger: number }): number;
+  views(args: { readonly writes: readonly ViewWrite[]; readonly ledger: number }): number;
   /** The highest ledger sequence that this view or any bucket's newest one shows now. */
-  'highest-view'(asked: { readonly view: ViewPosition }): number;
+  'highest-view'(args: { readonly view: ViewPosition }): number;
 }
 
 // ---- snapshots ----
 
 export interface SnapshotPort {
   /** All snapshots of a service, of any version. */
-  'list-snapshots'(asked: { readonly service: ServiceName }): readonly SnapshotInfo[];
+  'list-snapshots'(args: { readonly service: ServiceName }): readonly SnapshotInfo[];
   /** Undefined if it cannot be read, was replaced, or belongs to another ledger. */
-  'read-snapshot'(asked: { readonly snapshot: SnapshotInfo }): { readonly state: unknown } | undefined;
+  'read-snapshot'(args: { readonly snapshot: SnapshotInfo }): { readonly state: unknown } | undefined;
 }
 /** What is needed to write a snapshot. */
 export interface SnapshotWritePort extends BoundsPort {
-  'list-slots'(asked: { readonly names: readonly string[] }): readonly Slot[];
-  'write-snapshot'(asked: { readonly name: string } & Pick<NewSnapshot, 'sequence' | 'loads' | 'text'>): void;
+  'list-slots'(args: { readonly names: readonly string[] }): readonly Slot[];
+  'write-snapshot'(args: { readonly name: string } & Pick<NewSnapshot, 'sequence' | 'loads' | 'text'>): void;
 }
 export interface KeepPort {
   /** Writes a snapshot in the background, unless one is being written. Returns whether this one is being written. */
-  keep(asked: { readonly snapshot: NewSnapshot }): boolean;
+  keep(args: { readonly snapshot: NewSnapshot }): boolean;
 }
 export interface NewSnapshot {
   readonly service: string;
@@ -127,10 +130,10 @@ export interface NewSnapshot {
 export interface TrimPort extends SnapshotPort, LogPort {
   'ledger-age'(): LedgerAge;
   /** When a fact was stored, by the server's clock; undefined if it does not exist. */
-  'stored-at'(asked: { readonly sequence: number }): number | undefined;
+  'stored-at'(args: { readonly sequence: number }): number | undefined;
   /** Deletes all facts up to this sequence. Returns how many. */
-  purge(asked: { readonly upTo: number }): number;
-  'remove-snapshot'(asked: { readonly snapshot: SnapshotInfo }): void;
+  purge(args: { readonly upTo: number }): number;
+  'remove-snapshot'(args: { readonly snapshot: SnapshotInfo }): void;
 }
 /** The ledger with the times of the server, because clocks differ. */
 export interface LedgerAge extends Bounds {

@@ -21,7 +21,7 @@ const kept = (sequence: number, day: number, more: Partial<SnapshotInfo> = {}): 
   ...more,
 });
 
-/** Puts snapshots as a service does, and trims behind the base whenever that is older than `days`. */
+/** Writes snapshots as a service does, and trims the ledger up to a snapshot that is older than `days`. */
 function live(
   steps: readonly { readonly facts: number; readonly days: number }[],
   days: number,
@@ -52,7 +52,7 @@ const step = fc.record({
 });
 
 describe('the places of snapshots', () => {
-  it('never lose the newest, and after each write two can be started from, whatever was trimmed', () => {
+  it('never overwrite the newest snapshot, and keep two usable ones after each write, whatever was trimmed', () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 2, maxLength: 120 }), fc.integer({ min: 0, max: 30 }), (steps, days) => {
         const { slots, first } = live(steps, days);
@@ -65,7 +65,7 @@ describe('the places of snapshots', () => {
     );
   });
 
-  it('lets nothing be trimmed that is not as old as was asked', () => {
+  it('do not allow trimming facts that are younger than the limit', () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 120 }), fc.integer({ min: 1, max: 30 }), (steps, days) => {
         const { first, spans } = live(steps, days);
@@ -74,7 +74,7 @@ describe('the places of snapshots', () => {
     );
   });
 
-  it('leaves a ledger of ninety days that grows every day no longer than twice that', () => {
+  it('keep a ledger that grows daily at less than twice its limit of ninety days', () => {
     const { spans } = live(
       Array.from({ length: 1_000 }, () => ({ facts: 20_000, days: 1 })),
       90,
@@ -83,7 +83,7 @@ describe('the places of snapshots', () => {
     expect(Math.min(...spans.slice(180))).toBeGreaterThanOrEqual(90);
   });
 
-  it('are taken first where there is nothing, and then where nobody can start from', () => {
+  it('are filled in order: empty ones first, then those of useless snapshots', () => {
     const full = [kept(50, 1), kept(90, 2), kept(100, 3)].map((one): Slot => ({ name: one.name, snapshot: one }));
     expect(slotForNext([...full, { name: 'empty' }], 1).name).toBe('empty');
     expect(slotForNext(full, 80).name).toBe('s50');
@@ -91,7 +91,7 @@ describe('the places of snapshots', () => {
   });
 });
 
-describe('what the ledger may begin behind', () => {
+describe('the snapshot to trim up to', () => {
   const why = (snapshots: readonly SnapshotInfo[], day: number): unknown => {
     const found = baseOf(snapshots, day * DAY_MS);
     return 'why' in found ? found.why : found.base.map(({ sequence }) => sequence);
@@ -110,7 +110,7 @@ describe('what the ledger may begin behind', () => {
     ]);
   });
 
-  it('counts those of another version only if the newest release can start from them', () => {
+  it('may have another version only if the newest release can load it', () => {
     expect(why([kept(10, 1), kept(20, 2), kept(30, 3, { version: 2, loads: [2, 1] })], 9)).toEqual([20, 10]);
     expect(why([kept(10, 1), kept(20, 2), kept(30, 3, { version: 2, loads: [2] })], 9)).toMatch('only one');
     expect([kept(10, 1), kept(20, 2)].toSorted(byNewest)[0]?.sequence).toBe(20);
@@ -122,17 +122,17 @@ const add = (text: string) => (dumped: unknown) => `${dumped as string}${text}`;
 describe('a dump of an older version', () => {
   const core = { version: 4, migrations: { 1: add('b'), 2: add('c'), 3: add('d') } };
 
-  it('is brought up to date step by step', () => {
+  it('is migrated step by step', () => {
     expect([migrated(core, 4, 'a'), migrated(core, 3, 'a'), migrated(core, 1, 'a')]).toEqual(['a', 'ad', 'abcd']);
   });
 
-  it('can be loaded as far back as the steps reach without a gap', () => {
+  it('can be loaded as far back as the migrations have no gap', () => {
     expect(loadableVersions(core)).toEqual([4, 3, 2, 1]);
     expect(loadableVersions({ version: 4, migrations: { 1: add('b'), 3: add('d') } })).toEqual([4, 3]);
     expect(loadableVersions({ version: 4 })).toEqual([4]);
   });
 
-  it('that no step leads on from, and one of a newer version, is an error', () => {
+  it('is an error if a migration is missing or the version is newer', () => {
     expect(() => migrated({ version: 4, migrations: { 1: add('b') } }, 1, 'a')).toThrow(
       'no migration from version 1 to version 4',
     );

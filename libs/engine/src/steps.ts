@@ -23,8 +23,8 @@ export type Program<E extends Effect, T = void> = Generator<E, T, unknown>;
  * turns it into effects as data, and answers by name.
  */
 export type Effects<P> = { [K in keyof P & string]: { readonly do: K } & EffectFields<P[K]> }[keyof P & string];
-export type Answers<P> = { [K in keyof P]: P[K] extends (asked: never) => infer R ? R : never };
-type EffectFields<M> = M extends (asked: infer A) => unknown ? A : never;
+export type Answers<P> = { [K in keyof P]: P[K] extends (args: never) => infer R ? R : never };
+type EffectFields<M> = M extends (args: infer A) => unknown ? A : never;
 
 /** One step of a program, with the type of its answer: `const node = yield* ask({ do: 'read-node' })`. */
 export const asker = <P>() =>
@@ -55,14 +55,14 @@ export function atOnce<E extends Effect, T>(
 /** Runs a program asynchronously: `carry` carries out an effect, and answers or fails later, or never. */
 export function drive<E extends Effect, T>(
   program: Program<E, T>,
-  carry: (effect: E, answer: (known?: unknown) => void, fail: (error: Error) => void) => void,
+  carry: (effect: E, answer: (value?: unknown) => void, fail: (error: Error) => void) => void,
   onEnd: (result: T) => void = () => undefined,
 ): void {
   const goOn = (next: IteratorResult<E, T>): void => {
     if (next.done === true) return onEnd(next.value);
     carry(
       next.value,
-      (known) => goOn(program.next(known)),
+      (answer) => goOn(program.next(answer)),
       (error) => goOn(program.throw(error)),
     );
   };

@@ -15,7 +15,7 @@ export class UndoLog {
   }
 
   /** Runs `trial` and undoes everything that it changed. */
-  tried<T>(trial: () => T): T {
+  dryRun<T>(trial: () => T): T {
     if (this.entries !== undefined) throw new Error('a trial inside a trial');
     const entries: (() => void)[] = [];
     this.entries = entries;

@@ -1,4 +1,4 @@
-import { parseViewKey, type Answer, type Core, type Need } from './core.js';
+import { parseViewKey, viewKey, type Answer, type Core, type Need } from './core.js';
 import { fold, FoldError, newCopy, turn, type Copy } from './cycle.js';
 import { candidates, cannotStart, snapshotOf, startFold } from './folds.js';
 import {
@@ -201,14 +201,28 @@ function* takeOver<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, te
     const value = core.view(state, key);
     if (value !== undefined) writes.push({ key, value });
   }
+  writes.push(...(yield* forgotten(core, writes)));
   const atMs = yield* ask({ do: 'views', writes, ledger: folded });
   if (isOver()) return;
-  for (const { key } of writes) core.shown?.(state, key, atMs);
-  const lost = inputLost(yield* ask({ do: 'input-end' }), service.cursor);
-  if (lost !== undefined) return yield* halt(service, lost, { cause: 'input-lost' });
+  for (const { key } of writes) core.onViewWritten?.(state, key, atMs);
+  const reason = inputLost(yield* ask({ do: 'input-end' }), service.cursor);
+  if (reason !== undefined) return yield* halt(service, reason, { cause: 'input-lost' });
   if (isOver()) return;
   service.due = true;
   service.take({ type: 'took-over' });
+}
+
+/** Deletes the values that an earlier leader should have deleted. */
+function* forgotten<S, I, N extends Need, G>(
+  { forgets = [] }: Core<S, I, N, G>,
+  writes: readonly ViewWrite[],
+): Life<I, readonly ViewWrite[]> {
+  const known = new Set(writes.map(({ key }) => viewKey(key.bucket, key.key)));
+  const found: ViewWrite[] = [];
+  for (const bucket of forgets)
+    for (const key of yield* ask({ do: 'loaded-keys', bucket }))
+      if (!known.has(viewKey(bucket, key))) found.push({ key: { bucket, key }, value: undefined });
+  return found;
 }
 
 /** Runs turns when they are due, for as long as this term lasts. */
@@ -252,9 +266,9 @@ function* doChores<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>): L
   const { queries, snapshots } = service;
   if (queries.length > 0) {
     // Answer only the queries that were asked before this read. Later ones may need to see more.
-    const asked = [...queries];
+    const waiting = [...queries];
     service.fold(yield* ask({ do: 'catch-up', after: service.copy.folded }));
-    for (const query of asked.filter((one) => queries.includes(one))) {
+    for (const query of waiting.filter((one) => queries.includes(one))) {
       queries.splice(queries.indexOf(query), 1);
       query.ask(service.copy.state);
     }
@@ -289,7 +303,7 @@ function* recover<S, I, N extends Need, G>(service: ServiceCopy<S, I, N, G>, err
     return service.take({ type: 'fold-lost' });
   }
   if (error instanceof UnreachableError) {
-    const text = 'the NATS server did not carry out a step; trying again';
+    const text = 'the NATS server failed to carry out a step; trying again';
     yield* ask({ do: 'log', level: 'warn', text, details: { error: error.cause } });
     return yield* ask({ do: 'back-off', tries: failures, leastMs: 50, mostMs: 3_000 });
   }

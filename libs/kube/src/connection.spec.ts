@@ -8,7 +8,7 @@ import { SILENT } from '#libs/process';
 import { until } from '#libs/testing';
 import { Kube, type KubePod } from './index.js';
 
-/** An API server that answers when it is told to. */
+/** An API server that answers only when the test says so. */
 class HeldServer {
   readonly folder = mkdtempSync(join(tmpdir(), 'sluice-kube-'));
   readonly held: ServerResponse[] = [];
@@ -73,18 +73,18 @@ describe('a connection to an API server', () => {
 
   const POD = { namespace: 'default', name: 'web', uid: 'u' } as unknown as KubePod;
 
-  it('evicts some pods at once and the others after them, so that a large drain is no storm, and nothing else waits for them', async () => {
+  it('evicts a few pods at a time, so that a large drain does not flood the server or delay other requests', async () => {
     const kube = await Kube.open({ kubeconfig: server.kubeconfig });
     const answers = Array.from({ length: 80 }, () => kube.evict(POD));
-    await until(() => server.held.length === 32, 'as many ask as may');
+    await until(() => server.held.length === 32, '32 requests are open');
     const other = kube.version();
-    await until(() => server.held.length === 33, 'something else is asked');
+    await until(() => server.held.length === 33, 'the single request is open');
     server.held.pop()?.end('{"gitVersion":"v1"}');
     expect(await other).toBe('v1');
     server.release();
-    await until(() => server.held.length === 32, 'the next ones ask');
+    await until(() => server.held.length === 32, '32 requests are open again');
     server.release();
-    await until(() => server.held.length === 16, 'and the rest');
+    await until(() => server.held.length === 16, 'the last 16 requests are open');
     server.release();
     expect([
       (await Promise.all(answers)).every(({ outcome }) => outcome === 'accepted'),
@@ -94,10 +94,10 @@ describe('a connection to an API server', () => {
     await kube.close();
   });
 
-  it('gives what waited for its turn its whole time, and its place to the next where no answer came', async () => {
+  it('gives a queued request its whole timeout, and frees the place of a request that got no answer', async () => {
     server.holdMs = 500;
     const kube = await Kube.open({ kubeconfig: server.kubeconfig, timeoutMs: 1_500 });
-    // Four rounds are longer than one may take.
+    // Four rounds take longer than the timeout of one request.
     expect((await Promise.all(Array.from({ length: 128 }, () => kube.evict(POD)))).length).toBe(128);
     server.holdMs = undefined;
     const lost = await Promise.allSettled(Array.from({ length: 32 }, () => kube.evict(POD)));
@@ -107,22 +107,26 @@ describe('a connection to an API server', () => {
     await kube.close();
   });
 
-  it('says once that answers are slow, with what was asked, and once that they no longer are', async () => {
-    const said: string[] = [];
-    const noted: (string | undefined)[] = [];
+  it('reports slow answers once, with the request, and reports once when the server is fast again', async () => {
+    const logged: string[] = [];
+    const slowReports: (string | undefined)[] = [];
     const logger = {
       ...SILENT,
-      warn: (_: object, words: string) => void said.push(words),
-      info: (_: object, words: string) => void said.push(words),
+      warn: (_: object, message: string) => void logged.push(message),
+      info: (_: object, message: string) => void logged.push(message),
     };
-    const kube = await Kube.open({ kubeconfig: server.kubeconfig, logger, onSlow: (words) => noted.push(words) });
+    const kube = await Kube.open({
+      kubeconfig: server.kubeconfig,
+      logger,
+      onSlow: (message) => slowReports.push(message),
+    });
     server.holdMs = 2_100;
     await Promise.all([kube.nodeNames(1), kube.nodeNames(1)]);
     const slow = expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+ answers slowly: 2\.\d s to list nodes$/) as string;
-    expect([said, noted]).toEqual([[slow], [slow]]);
+    expect([logged, slowReports]).toEqual([[slow], [slow]]);
     server.holdMs = 1;
     for (let i = 0; i < 5; i += 1) await kube.version();
-    expect([said.slice(1), noted.slice(1)]).toEqual([
+    expect([logged.slice(1), slowReports.slice(1)]).toEqual([
       [expect.stringMatching(/ no longer answers slowly$/)],
       [undefined],
     ]);

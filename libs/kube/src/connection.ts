@@ -1,5 +1,5 @@
 import type { KubeConfig } from '@kubernetes/client-node';
-import { monotonicMs, SILENT, type Logger } from '#libs/process';
+import { monotonicMs, SILENT, Turns, type Logger } from '#libs/process';
 import { KubeUnreachableError, refusalOf } from './errors.js';
 import { loadClient, readKubeconfig, type Client } from './kubeconfig.js';
 import type { RawList, RawObject } from './objects.js';
@@ -11,7 +11,7 @@ type Dispatcher = import('undici').Dispatcher;
 type Response = import('undici').Response;
 
 export interface KubeOptions {
-  /** A kubeconfig file; by default what kubectl would take, or the pod's service account. */
+  /** A kubeconfig file. Default: the one that kubectl would use, or the pod's service account. */
   readonly kubeconfig?: string | undefined;
   readonly env?: NodeJS.ProcessEnv;
   /** A server that takes longer than this counts as unreachable. */
@@ -26,20 +26,20 @@ export interface KubeRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
   readonly path: string;
   readonly body?: object;
-  /** Of the body; JSON unless said. */
+  /** Of the body; JSON by default. */
   readonly type?: string;
   /** One of many requests that are sent at once: it is queued, so that other requests need not wait. */
   readonly isOfMany?: boolean;
 }
 
 const DEFAULT_TIMEOUT_MS = 20_000;
-/** Each takes a connection, and more of them do not make an API server faster. */
+/** Each eviction takes a connection, and more of them do not make an API server faster. */
 const ASKED_AT_ONCE = 32;
 /** Certificates are renewed while a service runs, so they are read again after this time. */
 const DISPATCHER_MS = 5 * 60_000;
 const PAGE = 500;
 const MERGE_PATCH = 'application/merge-patch+json';
-/** Shown in managedFields, so that everybody sees which fields Sluice has set. */
+/** Shown in managedFields, so that everyone sees which fields Sluice has set. */
 export const FIELD_MANAGER = 'sluice';
 
 /** A connection to one API server. Unlike the client library, it keeps HTTP connections open. */
@@ -81,10 +81,10 @@ export class KubeConnection {
 
   /** The JSON of the answer. Throws KubeError if the server refuses, KubeUnreachableError if it does not answer. */
   ask(request: KubeRequest): Promise<unknown> {
-    return request.isOfMany === true ? this.turns.take(() => this.asked(request)) : this.asked(request);
+    return request.isOfMany === true ? this.turns.take(() => this.perform(request)) : this.perform(request);
   }
 
-  private asked(request: KubeRequest): Promise<unknown> {
+  private perform(request: KubeRequest): Promise<unknown> {
     const signal = AbortSignal.timeout(this.timeoutMs);
     const startMs = monotonicMs();
     return this.reached(async () => {
@@ -122,7 +122,7 @@ export class KubeConnection {
   }
 
   /** Calls back with each line of the answer as it arrives. Resolves when the answer ends. */
-  async lines(path: string, signal: AbortSignal, heard: (line: string) => void): Promise<void> {
+  async lines(path: string, signal: AbortSignal, onLine: (line: string) => void): Promise<void> {
     await this.reached(async () => {
       const request = { method: 'GET', path } as const;
       const response = await this.send(request, signal);
@@ -132,7 +132,7 @@ export class KubeConnection {
       for await (const chunk of response.body ?? []) {
         const lines = (rest + decoder.decode(chunk as Uint8Array, { stream: true })).split('\n');
         rest = lines.pop() ?? '';
-        for (const line of lines) heard(line);
+        for (const line of lines) onLine(line);
       }
     });
   }
@@ -184,7 +184,7 @@ export class KubeConnection {
     const url = this.server.replace(/\/$/, '') + path;
     const context = new this.client.RequestContext(url, this.client.HttpMethod.GET);
     await this.config.applySecurityAuthentication(context);
-    const dispatcher = this.kept(context.getDispatcher() as Dispatcher | undefined);
+    const dispatcher = this.reused(context.getDispatcher() as Dispatcher | undefined);
     return this.undici.fetch(url, {
       method,
       signal,
@@ -195,7 +195,7 @@ export class KubeConnection {
   }
 
   /** Reuses the dispatcher: the client library creates one for each request, and with it a connection. */
-  private kept(fresh: Dispatcher | undefined): Dispatcher | undefined {
+  private reused(fresh: Dispatcher | undefined): Dispatcher | undefined {
     const nowMs = monotonicMs();
     if (this.dispatcher !== undefined && nowMs - this.dispatcher.sinceMs < DISPATCHER_MS) return this.dispatcher.of;
     // Requests in progress finish on the old one.
@@ -229,29 +229,4 @@ function wordsOf(error: unknown): string {
   // If several addresses were tried, there is only a code.
   const why = cause?.message || cause?.code || '';
   return why === '' ? message : `${message}: ${why}`;
-}
-
-/** Runs a limited number of tasks at once; the others wait in order. */
-class Turns {
-  private working = 0;
-  private readonly waiting: (() => void)[] = [];
-
-  constructor(private readonly atOnce: number) {}
-
-  async take<T>(work: () => Promise<T>): Promise<T> {
-    if (this.working >= this.atOnce) await new Promise<void>((begin) => this.waiting.push(begin));
-    else this.working += 1;
-    try {
-      return await work();
-    } finally {
-      // Wait until the connection can be reused, just after the answer: otherwise the next request would open another.
-      setImmediate(() => this.release());
-    }
-  }
-
-  private release(): void {
-    const next = this.waiting.shift();
-    if (next === undefined) this.working -= 1;
-    else next();
-  }
 }

@@ -52,8 +52,8 @@ export function customObjectOf({ metadata = {}, spec, status }: RawCustomObject)
   };
 }
 
-const written = (asked: Promise<unknown>): Promise<ObjectOutcome> =>
-  outcomeOf(asked.then((raw) => customObjectOf(raw as RawCustomObject)));
+const outcomeOfWrite = (write: Promise<unknown>): Promise<ObjectOutcome> =>
+  outcomeOf(write.then((raw) => customObjectOf(raw as RawCustomObject)));
 
 /** Sets the finalizers of an object, unless it was changed since it was read. */
 export const writeFinalizers = (
@@ -63,7 +63,7 @@ export const writeFinalizers = (
   finalizers: readonly string[],
   manager: string,
 ): Promise<ObjectOutcome> =>
-  written(connection.patch(path, { metadata: { uid, resourceVersion: revision, finalizers } }, manager));
+  outcomeOfWrite(connection.patch(path, { metadata: { uid, resourceVersion: revision, finalizers } }, manager));
 
 /** Writes the status of the object with that uid. */
 export const applyStatus = (
@@ -81,7 +81,8 @@ export const applyStatus = (
     readonly status: object;
   },
   manager: string,
-): Promise<ObjectOutcome> => written(connection.apply(`${path}/status`, { ...body, metadata: { name, uid } }, manager));
+): Promise<ObjectOutcome> =>
+  outcomeOfWrite(connection.apply(`${path}/status`, { ...body, metadata: { name, uid } }, manager));
 
 /** Creates an object, unless it exists. */
 export const makeObject = (
@@ -90,7 +91,7 @@ export const makeObject = (
   body: object,
   manager: string,
 ): Promise<ObjectOutcome> =>
-  written(connection.ask({ method: 'POST', path: `${collection}?fieldManager=${manager}`, body }));
+  outcomeOfWrite(connection.ask({ method: 'POST', path: `${collection}?fieldManager=${manager}`, body }));
 
 /** Deletes the object with that uid and no other. It is fine if it is already gone. */
 export async function deleteObject(connection: KubeConnection, path: string, uid: string): Promise<void> {

@@ -26,8 +26,11 @@ const COLLECTION = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const POLL_MS = 50;
 
 /** Compares by a dry run: only the server knows what it would change. */
-export async function lookAtDefinition(connection: KubeConnection, wanted: WantedDefinition): Promise<DefinitionState> {
-  const { name } = wanted.metadata;
+export async function lookAtDefinition(
+  connection: KubeConnection,
+  definition: WantedDefinition,
+): Promise<DefinitionState> {
+  const { name } = definition.metadata;
   try {
     const { metadata, spec } = (await connection.get(`${COLLECTION}/${name}`)) as V1CustomResourceDefinition;
     const {
@@ -35,7 +38,7 @@ export async function lookAtDefinition(connection: KubeConnection, wanted: Wante
       'meta.helm.sh/release-name': release,
       'meta.helm.sh/release-namespace': namespace,
     } = metadata?.annotations ?? {};
-    const { spec: then } = (await apply(connection, wanted, '&dryRun=All')) as V1CustomResourceDefinition;
+    const { spec: then } = (await apply(connection, definition, '&dryRun=All')) as V1CustomResourceDefinition;
     return {
       name,
       state: JSON.stringify(then) === JSON.stringify(spec) ? 'same' : 'different',
@@ -51,21 +54,23 @@ export async function lookAtDefinition(connection: KubeConnection, wanted: Wante
 /** Applies a definition, and resolves when the server serves its kind. */
 export async function applyDefinition(
   connection: KubeConnection,
-  wanted: WantedDefinition,
+  definition: WantedDefinition,
   version: string,
   signal: AbortSignal,
 ): Promise<void> {
   const annotations = { [VERSION_MARK]: version };
-  await apply(connection, { ...wanted, metadata: { ...wanted.metadata, annotations } } as WantedDefinition);
+  await apply(connection, { ...definition, metadata: { ...definition.metadata, annotations } } as WantedDefinition);
   for (;;) {
-    const { status } = (await connection.get(`${COLLECTION}/${wanted.metadata.name}`)) as V1CustomResourceDefinition;
+    const { status } = (await connection.get(
+      `${COLLECTION}/${definition.metadata.name}`,
+    )) as V1CustomResourceDefinition;
     if (status?.conditions?.some((one) => one.type === 'Established' && one.status === 'True') === true) return;
     await sleep(POLL_MS, undefined, { signal });
   }
 }
 
-const apply = (connection: KubeConnection, wanted: WantedDefinition, more = ''): Promise<unknown> =>
-  connection.apply(`${COLLECTION}/${wanted.metadata.name}`, wanted, FIELD_MANAGER, more);
+const apply = (connection: KubeConnection, definition: WantedDefinition, more = ''): Promise<unknown> =>
+  connection.apply(`${COLLECTION}/${definition.metadata.name}`, definition, FIELD_MANAGER, more);
 
 /** The schemas that an API server publishes for a group and version; `version` changes whenever they change. */
 export interface PublishedSchemas {

@@ -24,7 +24,7 @@ export class KubeUnreachableError extends Error {
   override readonly name = 'KubeUnreachableError';
 }
 
-/** There is no usable kubeconfig. The message says where it was looked for and what is wrong. */
+/** There is no usable kubeconfig. The message says which places were searched and what is wrong. */
 export class KubeConfigError extends Error {
   override readonly name = 'KubeConfigError';
 }
@@ -34,9 +34,9 @@ export const isKubeStatus = (error: unknown, code: number): error is KubeError =
   error instanceof KubeError && error.code === code;
 
 /** The outcome of a conditional write: `overtaken` if the object was changed since it was read, or replaced. */
-export async function outcomeOf<T>(asked: Promise<T>): Promise<T | 'overtaken' | 'gone'> {
+export async function outcomeOf<T>(write: Promise<T>): Promise<T | 'overtaken' | 'gone'> {
   try {
-    return await asked;
+    return await write;
   } catch (error) {
     if (isKubeStatus(error, 409)) return 'overtaken';
     if (isKubeStatus(error, 404)) return 'gone';

@@ -12,7 +12,7 @@ export interface PodBudget {
 
 export type EvictionOutcome =
   | { readonly outcome: 'accepted' }
-  /** It is gone, or another pod has its name now. */
+  /** The pod is gone, or its name belongs to another pod now. */
   | { readonly outcome: 'gone' }
   /** Not now: a budget or the server refuses it. */
   | {
@@ -28,7 +28,7 @@ export interface RawBudget extends RawObject {
 }
 
 const TOO_MANY = 429;
-/** What the API server says when two budgets select one pod, which it cannot handle. */
+/** What the API server says if two budgets select one pod, which it does not support. */
 const SERVER_ERROR = 500;
 
 const podPath = ({ namespace, name }: Pick<KubePod, 'namespace' | 'name'>): string =>
@@ -53,8 +53,9 @@ export async function evictPod(
   } catch (error) {
     if (!(error instanceof KubeError)) throw error;
     if (error.code === 404 || error.code === 409) return { outcome: 'gone' };
-    const held = error.code === TOO_MANY || (error.code === SERVER_ERROR && /PodDisruptionBudget/.test(error.message));
-    if (!held) throw error;
+    const isBlocked =
+      error.code === TOO_MANY || (error.code === SERVER_ERROR && /PodDisruptionBudget/.test(error.message));
+    if (!isBlocked) throw error;
     const reason = [error.message, ...error.causes.map(({ message }) => message)]
       .filter((words) => words !== '')
       .join(' ');

@@ -4,7 +4,9 @@ import type { KubeConnection } from './connection.js';
 import { isKubeStatus, isMissingRight, KubeError } from './errors.js';
 import type { RawObject } from './objects.js';
 
-/** What to follow, and the callbacks. An error that `heard` or `listed` throws is logged; the follower continues. */
+/**
+ * What to follow, and the callbacks. An error that `heard` or `listed` throws is logged, and the follower continues.
+ */
 export interface FollowerOptions<T extends RawObject, K = T> {
   readonly connection: KubeConnection;
   /** Of the collection, as in `/api/v1/nodes`. */
@@ -14,8 +16,8 @@ export interface FollowerOptions<T extends RawObject, K = T> {
   /** What to keep of each object during a list: ten thousand whole Nodes take too much memory. */
   readonly pick: (object: T) => K;
   /** Called with all objects: one that was known before and is not among them is gone. */
-  readonly listed: (kept: readonly K[]) => void;
-  readonly heard: (event: 'set' | 'deleted', object: T) => void;
+  readonly onList: (objects: readonly K[]) => void;
+  readonly onEvent: (event: 'set' | 'deleted', object: T) => void;
   readonly logger?: Logger | undefined;
   /** Bookmarks arrive every minute: a connection without any message for longer is dead. */
   readonly silentMs?: number;
@@ -71,8 +73,8 @@ export class Follower<T extends RawObject, K = T> {
         if (this.stopped) return;
         // The server no longer has the changes in between: list everything again.
         if (isKubeStatus(error, GONE)) this.version = '';
-        // The connection logs a missing right, once. Silence is no trouble either: an API server sends nothing about a
-        // new kind for the first two minutes.
+        // The connection logs a missing right, once. Silence is not logged either, because an API server sends nothing
+        // about a new kind for the first two minutes.
         this.logger[isMissingRight(error) || this.wasSilent ? 'debug' : 'warn'](
           { error, path: this.following.path, failures: this.failures },
           'a watch ended; trying again',
@@ -83,16 +85,16 @@ export class Follower<T extends RawObject, K = T> {
   }
 
   private async list(): Promise<void> {
-    const kept: K[] = [];
+    const objects: K[] = [];
     let version = '';
     const { connection, path, query, pick } = this.following;
     for await (const { items = [], metadata } of connection.pages<T>(path, query)) {
       if (this.stopped) return;
-      for (const object of items) kept.push(pick(object));
+      for (const object of items) objects.push(pick(object));
       version = metadata?.resourceVersion ?? '';
     }
     if (this.stopped) return;
-    this.tell(() => this.following.listed(kept));
+    this.tell(() => this.following.onList(objects));
     this.version = version;
   }
 
@@ -131,7 +133,7 @@ export class Follower<T extends RawObject, K = T> {
     if (type === 'ERROR')
       throw new KubeError(object.code ?? 0, object.reason ?? '', object.message ?? 'the watch ended with an error');
     this.failures = 0;
-    if (type !== 'BOOKMARK') this.tell(() => this.following.heard(type === 'DELETED' ? 'deleted' : 'set', object));
+    if (type !== 'BOOKMARK') this.tell(() => this.following.onEvent(type === 'DELETED' ? 'deleted' : 'set', object));
     this.version = object.metadata?.resourceVersion ?? this.version;
   }
 

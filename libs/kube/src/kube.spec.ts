@@ -15,7 +15,7 @@ describeOnKube('an API server', (world) => {
   const nodeOf = async (name: string): Promise<KubeNode> => (await kube.node(name)) as KubeNode;
   const podOf = async (node: string, name: string) => (await kube.podsOn(node)).find((pod) => pod.name === name)!;
 
-  it('that shows a certificate of another authority is called that, and not silent', async () => {
+  it('reports an untrusted certificate as such, not as no answer', async () => {
     const { server } = world.cluster.access;
     const stranger = await Kube.open({
       kubeconfig: kubeconfig({ server, ca: rootCertificates[0] as string, token: 't' }),
@@ -27,7 +27,7 @@ describeOnKube('an API server', (world) => {
   });
 
   describe('a Node', () => {
-    it('is read as it is now, and is undefined where there is none', async () => {
+    it('is read in its current state, and is undefined if it does not exist', async () => {
       await world.scene.node('n1', { zone: 'a' });
       expect(await kube.node('n1')).toMatchObject({
         name: 'n1',
@@ -39,7 +39,7 @@ describeOnKube('an API server', (world) => {
       expect(await kube.node('n0')).toBeUndefined();
     });
 
-    it('tells who cordoned it last', async () => {
+    it('shows who cordoned it last', async () => {
       await world.scene.node('n2');
       await kube.writeNode(await nodeOf('n2'), { unschedulable: true, annotations: { 'sluice.dev/cordon': 'x' } });
       expect(await nodeOf('n2')).toMatchObject({
@@ -52,7 +52,7 @@ describeOnKube('an API server', (world) => {
       expect(await nodeOf('n2')).toMatchObject({ unschedulable: true, unschedulableBy: ['kubectl'] });
     });
 
-    it('is not written by who read it before somebody else changed it', async () => {
+    it('is not changed if someone else changed it after it was read', async () => {
       await world.scene.node('n3');
       const read = await nodeOf('n3');
       await world.scene.api.patch(nodePath('n3'), { metadata: { labels: { touched: 'yes' } } });
@@ -63,7 +63,7 @@ describeOnKube('an API server', (world) => {
       expect(await world.scene.isCordoned('n3')).toBe(false);
     });
 
-    it('that was deleted and made again under its name is another one', async () => {
+    it('is a different Node after it was deleted and created again with the same name', async () => {
       await world.scene.node('n4');
       const read = await nodeOf('n4');
       await world.scene.api.remove(nodePath('n4'));
@@ -75,7 +75,7 @@ describeOnKube('an API server', (world) => {
   });
 
   describe('a pod', () => {
-    it('is read with what decides about its eviction', async () => {
+    it('is read with the fields that decide about its eviction', async () => {
       await world.scene.node('p1');
       await world.scene.pod('full', {
         node: 'p1',
@@ -101,7 +101,7 @@ describeOnKube('an API server', (world) => {
       expect((await podOf('p1', 'daemon')).controller).toBe('DaemonSet');
     });
 
-    it('is evicted, and one that came in its place is not', async () => {
+    it('is evicted, but a new pod with its name is not', async () => {
       await world.scene.node('p2');
       await world.scene.pod('a', { node: 'p2' });
       const old = await podOf('p2', 'a');
@@ -114,7 +114,7 @@ describeOnKube('an API server', (world) => {
       expect(await world.scene.podsOn('p2')).toEqual(['a']);
     });
 
-    it('that a budget holds is refused, and the budget is named with what it allows', async () => {
+    it('stays if a budget refuses its eviction, and the refusal names the budget and what it allows', async () => {
       await world.scene.node('p3');
       await world.scene.pod('held', { node: 'p3', labels: { app: 'held' } });
       await world.scene.budget('held', 'held', 0);
@@ -130,7 +130,7 @@ describeOnKube('an API server', (world) => {
       expect(await world.scene.api.get(podPath('held'))).toBeUndefined();
     });
 
-    it('there may be more of than fit in a page', async () => {
+    it('is listed even if the list needs several pages', async () => {
       await world.scene.node('p4');
       const spec = { nodeName: 'p4', containers: [{ name: 'c', image: 'x' }] };
       await Promise.all(
@@ -142,7 +142,7 @@ describeOnKube('an API server', (world) => {
     });
   });
 
-  it('says which right is missing', async () => {
+  it('names the missing right', async () => {
     await world.scene.api.create('/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'nobody' } });
     const token = (
       (await world.scene.api.create('/api/v1/namespaces/default/serviceaccounts/nobody/token', { spec: {} }))
@@ -165,7 +165,7 @@ describe('a kubeconfig', () => {
       (error: unknown) => (error instanceof KubeConfigError ? error.message : String(error)),
     );
 
-  it('that is not there, cannot be read, or names no cluster is refused with its name', async () => {
+  it('is refused by name if it does not exist, cannot be read or names no cluster', async () => {
     expect(await problem('/nowhere/config')).toBe('KUBECONFIG names /nowhere/config, which does not exist');
     expect(await problem(written('clusters: [oops'))).toMatch(/^\S+ cannot be used: /);
     expect(await problem(written(JSON.stringify({ apiVersion: 'v1', kind: 'Config' })))).toMatch(
@@ -173,14 +173,14 @@ describe('a kubeconfig', () => {
     );
   });
 
-  it('is missed where there is none at all', async () => {
+  it('is reported as missing if there is none at all', async () => {
     const missing = await Kube.open({ env: { HOME: '/nowhere' } }).catch((error: unknown) => error as Error);
     expect((missing as Error).message).toBe(
       'found no kubeconfig: set KUBECONFIG, create /nowhere/.kube/config, or run in a pod with a service account',
     );
   });
 
-  it('that leads nowhere is one thing, and an answer another', async () => {
+  it('distinguishes an unreachable server from a refusal', async () => {
     const nowhere = await Kube.open({ kubeconfig: kubeconfig({ server: 'http://127.0.0.1:9', ca: '', token: 't' }) });
     await expect(nowhere.node('n1')).rejects.toBeInstanceOf(KubeUnreachableError);
     await expect(nowhere.node('n1')).rejects.toThrow(/^http:\/\/127\.0\.0\.1:9 does not answer: /);

@@ -75,7 +75,7 @@ export class Kube {
     return status?.allowed === true;
   }
 
-  /** The names of the Nodes, up to so many, in order. */
+  /** The names of the Nodes, in order, at most `most`. */
   async nodeNames(most: number): Promise<readonly string[]> {
     const { items = [] } = (await this.connection.get(`/api/v1/nodes?limit=${most}`)) as RawList<V1Node>;
     return items.map(({ metadata }) => metadata?.name ?? '');
@@ -83,11 +83,11 @@ export class Kube {
 
   /** Calls back whenever a node or one of its pods may have changed. Returns a function that stops it. */
   onChange(node: string, changed: () => void, logger?: Logger): () => void {
-    const told = { pick: () => undefined, listed: changed, heard: changed, logger };
+    const listener = { pick: () => undefined, onList: changed, onEvent: changed, logger };
     const query = `fieldSelector=${encodeURIComponent(`metadata.name=${node}`)}`;
     const stops = [
-      this.follow({ path: '/api/v1/nodes', query, ...told }),
-      this.follow({ path: '/api/v1/pods', query: podsQuery(node), ...told }),
+      this.follow({ path: '/api/v1/nodes', query, ...listener }),
+      this.follow({ path: '/api/v1/pods', query: podsQuery(node), ...listener }),
     ];
     return () => stops.forEach((stop) => stop());
   }
@@ -100,35 +100,35 @@ export class Kube {
       path: '/apis/policy/v1/poddisruptionbudgets',
       logger,
       pick: (budget) => budget,
-      listed: (all) => all.filter(allows).forEach(tell),
-      heard: (event, budget) => (event === 'deleted' || allows(budget)) && tell(budget),
+      onList: (all) => all.filter(allows).forEach(tell),
+      onEvent: (event, budget) => (event === 'deleted' || allows(budget)) && tell(budget),
     });
   }
 
   /** Follows all Nodes; `pick` says what to keep of each. Returns a function that stops it. */
-  followNodes<K>({ pick, listed, heard }: NodeListener<K>, logger?: Logger): () => void {
+  followNodes<K>({ pick, onList, onEvent }: NodeListener<K>, logger?: Logger): () => void {
     return this.follow<V1Node, readonly [string, K]>({
       path: '/api/v1/nodes',
       logger,
       pick: (raw) => [raw.metadata?.name ?? '', pick(nodeOf(raw))],
-      listed: (all) => listed(new Map(all)),
-      heard: (event, raw) => heard(raw.metadata?.name ?? '', event === 'deleted' ? undefined : pick(nodeOf(raw))),
+      onList: (all) => onList(new Map(all)),
+      onEvent: (event, raw) => onEvent(raw.metadata?.name ?? '', event === 'deleted' ? undefined : pick(nodeOf(raw))),
     });
   }
 
   /** Follows all objects of the collection at that path. Returns a function that stops it. */
   followObjects(
     path: string,
-    listed: (objects: readonly CustomObject[]) => void,
-    heard: (event: 'set' | 'deleted', object: CustomObject) => void,
+    onList: (objects: readonly CustomObject[]) => void,
+    onEvent: (event: 'set' | 'deleted', object: CustomObject) => void,
     logger?: Logger,
   ): () => void {
     return this.follow<RawCustomObject, CustomObject>({
       path,
       logger,
       pick: customObjectOf,
-      listed,
-      heard: (event, raw) => heard(event, customObjectOf(raw)),
+      onList,
+      onEvent: (event, raw) => onEvent(event, customObjectOf(raw)),
     });
   }
 
@@ -141,7 +141,7 @@ export class Kube {
 export interface NodeListener<K> {
   readonly pick: (node: KubeNode) => K;
   /** Called with all Nodes, by name. */
-  readonly listed: (nodes: ReadonlyMap<string, K>) => void;
+  readonly onList: (nodes: ReadonlyMap<string, K>) => void;
   /** Called when a Node was written, or with undefined when it is gone. */
-  readonly heard: (name: string, node: K | undefined) => void;
+  readonly onEvent: (name: string, node: K | undefined) => void;
 }

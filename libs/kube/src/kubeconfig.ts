@@ -14,17 +14,17 @@ export const loadClient = (): Promise<Client> => import('@kubernetes/client-node
  */
 export function readKubeconfig({ KubeConfig }: Client, file: string | undefined, env: NodeJS.ProcessEnv): KubeConfig {
   const config = new KubeConfig();
-  const named = file ?? env['KUBECONFIG'] ?? '';
+  const paths = file ?? env['KUBECONFIG'] ?? '';
   const own = join(env['HOME'] ?? homedir(), '.kube', 'config');
   const where =
     file ??
-    (named !== ''
-      ? `KUBECONFIG=${named}`
+    (paths !== ''
+      ? `KUBECONFIG=${paths}`
       : env['KUBERNETES_SERVICE_HOST'] !== undefined
         ? 'the service account of this pod'
         : own);
   try {
-    if (named !== '') readFiles(config, named);
+    if (paths !== '') readFiles(config, paths);
     else if (env['KUBERNETES_SERVICE_HOST'] !== undefined) config.loadFromCluster();
     else if (existsSync(own)) config.loadFromFile(own);
     else
@@ -42,8 +42,8 @@ export function readKubeconfig({ KubeConfig }: Client, file: string | undefined,
   return config;
 }
 
-function readFiles(config: KubeConfig, named: string): void {
-  const files = named.split(delimiter).filter((file) => file !== '');
+function readFiles(config: KubeConfig, paths: string): void {
+  const files = paths.split(delimiter).filter((file) => file !== '');
   const missing = files.filter((file) => !existsSync(file));
   if (missing.length > 0)
     throw new KubeConfigError(

@@ -6,9 +6,9 @@ import type { KubeConnection } from './connection.js';
 export interface KubePod extends PodFeatures {
   readonly name: string;
   readonly uid: string;
-  /** Kind of the object that controls it; undefined for none. */
+  /** The kind of the object that controls it; undefined if there is none. */
   readonly controller: string | undefined;
-  /** It stands for a static pod of the kubelet, which the API server cannot evict. */
+  /** A mirror pod: it represents a static pod of the kubelet, which the API server cannot evict. */
   readonly mirror: boolean;
   readonly emptyDir: boolean;
   /** Succeeded or failed: it no longer runs. */
@@ -38,7 +38,7 @@ export function podOf(raw: V1Pod): KubePod {
     containers = [],
     initContainers = [],
   }: Partial<V1PodSpec> = raw.spec ?? {};
-  const asked = [...containers, ...initContainers].flatMap(({ resources = {} }) => [
+  const resourceNames = [...containers, ...initContainers].flatMap(({ resources = {} }) => [
     ...Object.keys(resources.requests ?? {}),
     ...Object.keys(resources.limits ?? {}),
   ]);
@@ -54,7 +54,7 @@ export function podOf(raw: V1Pod): KubePod {
     emptyDir: volumes.some(({ emptyDir }) => emptyDir !== undefined),
     finished: raw.status?.phase === 'Succeeded' || raw.status?.phase === 'Failed',
     ending: deletionTimestamp !== undefined,
-    resources: [...new Set(asked.filter((resource) => resource.includes('/')))].sort(),
+    resources: [...new Set(resourceNames.filter((resource) => resource.includes('/')))].sort(),
   };
 }
 

@@ -4,7 +4,7 @@ import { MissingRights, rightOf, rightsWords, rightWords } from './rights.js';
 
 const REFUSED = 'nodes is forbidden: User "u" cannot list resource "nodes" in API group "" at the cluster scope';
 
-describe('the right that a request takes', () => {
+describe('the right that a request needs', () => {
   it.each([
     ['GET', '/api/v1/nodes/n1', 'get nodes'],
     ['GET', '/api/v1/nodes?limit=500', 'list nodes'],
@@ -17,11 +17,11 @@ describe('the right that a request takes', () => {
     ['GET', '/apis/sluice.dev/v1alpha1/files?watch=1', 'watch files.sluice.dev'],
     ['PATCH', '/apis/sluice.dev/v1alpha1/files/motd/status?force=true', 'patch files.sluice.dev/status'],
     ['DELETE', '/apis/sluice.dev/v1alpha1/files', 'deletecollection files.sluice.dev'],
-  ])('of %s %s is to %s', (method, path, words) => {
-    expect(rightWords(rightOf({ method, path })!)).toBe(words);
+  ])('for %s %s is to %s', (method, path, expected) => {
+    expect(rightWords(rightOf({ method, path })!)).toBe(expected);
   });
 
-  it('is told with others in few words', () => {
+  it('is listed briefly together with others', () => {
     const rights = [
       ['list', 'files'],
       ['patch', 'nodes'],
@@ -32,7 +32,7 @@ describe('the right that a request takes', () => {
     expect(rightsWords(rights)).toBe('list, watch files, pools; patch nodes');
   });
 
-  it('is none of what is no resource', () => {
+  it('is undefined for paths that are not resources', () => {
     expect(['/version', '/readyz?verbose', '/api/v1', '/apis'].map((path) => rightOf({ method: 'GET', path }))).toEqual(
       [undefined, undefined, undefined, undefined],
     );
@@ -40,12 +40,12 @@ describe('the right that a request takes', () => {
 });
 
 describe('a missing right', () => {
-  it('is named once, and once that it is there; then it may be missed again', () => {
-    const said: string[] = [];
+  it('is logged once when it is missing and once when it was granted, and may be missing again later', () => {
+    const logged: string[] = [];
     const logger: Logger = {
       ...SILENT,
-      error: (_fields, message) => said.push(message),
-      info: (_fields, message) => said.push(message),
+      error: (_fields, message) => logged.push(message),
+      info: (_fields, message) => logged.push(message),
     };
     const rights = new MissingRights(logger);
     const [list, watch] = [
@@ -53,10 +53,10 @@ describe('a missing right', () => {
       { method: 'GET', path: '/api/v1/nodes?watch=1' },
     ];
     const error = new KubeError(403, 'Forbidden', REFUSED);
-    for (const asked of [list, list, watch, list]) rights.refused(asked, error);
-    for (const asked of [list, list]) rights.granted(asked);
+    for (const request of [list, list, watch, list]) rights.refused(request, error);
+    for (const request of [list, list]) rights.granted(request);
     rights.refused(list, error);
-    expect(said).toEqual([
+    expect(logged).toEqual([
       `the permission to list nodes is missing; waiting for it: ${REFUSED}`,
       `the permission to watch nodes is missing; waiting for it: ${REFUSED}`,
       'the permission to list nodes was granted',
@@ -64,7 +64,7 @@ describe('a missing right', () => {
     ]);
   });
 
-  it('is told from another refusal', () => {
+  it('is distinguished from other refusals', () => {
     const of = (message: string): boolean =>
       refusalOf(403, JSON.stringify({ reason: 'Forbidden', message }), null).lacksRight;
     expect([

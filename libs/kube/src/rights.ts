@@ -7,7 +7,7 @@ export interface Right {
   readonly verb: string;
   /** With its subresource: `pods/eviction`. */
   readonly resource: string;
-  /** Empty for Kubernetes' core. */
+  /** Empty for the core group. */
   readonly group: string;
   /** Empty for the whole cluster. */
   readonly namespace: string;
@@ -47,7 +47,7 @@ function verbOf(method: string, name: string, query: string): string {
 /** For messages: `list files.sluice.dev`. */
 export const rightWords = (right: Right): string => `${right.verb} ${whatOf(right)}`;
 
-/** Many in few words: `list, watch files.sluice.dev, pools.sluice.dev; patch nodes`. */
+/** Many rights, shortened: `list, watch files.sluice.dev, pools.sluice.dev; patch nodes`. */
 export function rightsWords(rights: readonly Right[]): string {
   const verbs = grouped(rights, whatOf, ({ verb }) => verb);
   const whats = grouped(
@@ -60,8 +60,8 @@ export function rightsWords(rights: readonly Right[]): string {
 
 function whatOf({ resource, group, namespace }: Right): string {
   const [whole = '', part] = resource.split('/');
-  const named = `${whole}${group === '' ? '' : `.${group}`}${part === undefined ? '' : `/${part}`}`;
-  return `${named}${namespace === '' ? '' : ` in the namespace ${namespace}`}`;
+  const name = `${whole}${group === '' ? '' : `.${group}`}${part === undefined ? '' : `/${part}`}`;
+  return `${name}${namespace === '' ? '' : ` in the namespace ${namespace}`}`;
 }
 
 function grouped<T>(
@@ -78,28 +78,28 @@ export class MissingRights {
 
   constructor(private readonly logger: Logger) {}
 
-  refused(asked: ResourceRequest, { message }: KubeError): void {
-    const right = wordsOf(asked);
+  refused(request: ResourceRequest, { message }: KubeError): void {
+    const right = wordsOf(request);
     if (right === undefined || this.missing.has(right)) return;
     this.missing.add(right);
     this.logger.error({ right }, `the permission to ${right} is missing; waiting for it: ${message}`);
   }
 
-  granted(asked: ResourceRequest): void {
+  granted(request: ResourceRequest): void {
     // Usually none is missing.
     if (this.missing.size === 0) return;
-    const right = wordsOf(asked);
+    const right = wordsOf(request);
     if (right !== undefined && this.missing.delete(right))
       this.logger.info({ right }, `the permission to ${right} was granted`);
   }
 }
 
-function wordsOf(asked: ResourceRequest): string | undefined {
-  const right = rightOf(asked);
+function wordsOf(request: ResourceRequest): string | undefined {
+  const right = rightOf(request);
   return right === undefined ? undefined : rightWords(right);
 }
 
-/** As a ClusterRole has it. */
+/** In the form of a ClusterRole. */
 interface Rule {
   readonly group: string;
   readonly resources: readonly string[];

@@ -1,13 +1,13 @@
 import { Slowness } from './slowness.js';
 
-const told = (...tookMs: readonly number[]): readonly (string | undefined)[] => {
+const reports = (...tookMs: readonly number[]): readonly (string | undefined)[] => {
   const slowness = new Slowness();
   return tookMs.map((ms) => slowness.took(ms, 0));
 };
 
-describe('that a server is slow', () => {
-  it('is told at the first answer that takes long, and once', () => {
-    expect(told(10, 1_999, 2_000, 5_000, 10, 5_000)).toEqual([
+describe('a slow server', () => {
+  it('is reported at the first slow answer, and once', () => {
+    expect(reports(10, 1_999, 2_000, 5_000, 10, 5_000)).toEqual([
       undefined,
       undefined,
       'slow',
@@ -17,8 +17,8 @@ describe('that a server is slow', () => {
     ]);
   });
 
-  it('is over when a few answers in a row were quick, and may come again', () => {
-    expect(told(5_000, 10, 10, 1_500, 10, 10, 10, 10, 10, 10, 3_000)).toEqual([
+  it('counts as fast after a few quick answers in a row, and may become slow again', () => {
+    expect(reports(5_000, 10, 10, 1_500, 10, 10, 10, 10, 10, 10, 3_000)).toEqual([
       'slow',
       ...Array.from({ length: 7 }),
       'quick',
@@ -27,7 +27,7 @@ describe('that a server is slow', () => {
     ]);
   });
 
-  it('is over, too, a minute after the last slow answer, for who asks for nothing any more', () => {
+  it('also counts as fast a minute after the last slow answer if there are no more requests', () => {
     const slowness = new Slowness();
     expect([
       slowness.lapse(0),

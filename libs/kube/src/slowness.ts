@@ -1,7 +1,7 @@
 /** An answer that takes this long is slow. */
 const SLOW_MS = 2_000;
 const QUICK_MS = 1_000;
-/** So many quick answers in a row end the slow time. */
+/** The number of quick answers in a row that ends the slow time. */
 const QUICK_ANSWERS = 5;
 /** Without requests, the slow time ends after this. */
 const LAPSES_MS = 60_000;
@@ -12,7 +12,7 @@ export class Slowness {
   private quick = 0;
   private slowAtMs = 0;
 
-  /** Takes the duration of an answer. Returns `slow` or `quick` if that has changed. */
+  /** Records the duration of an answer. Returns `slow` or `quick` if the state has changed. */
   took(ms: number, nowMs: number): 'slow' | 'quick' | undefined {
     this.quick = ms < QUICK_MS ? this.quick + 1 : 0;
     if (this.quick === 0) this.slowAtMs = nowMs;

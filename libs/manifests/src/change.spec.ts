@@ -10,7 +10,7 @@ const codes = (text: string): unknown => {
 };
 
 describe('readChange', () => {
-  test('reads a change with all that it may say', () => {
+  test('reads a change with all fields', () => {
     const body = {
       apply: [file('a')],
       delete: [{ kind: 'File', name: 'b' }],
@@ -47,28 +47,34 @@ describe('readChange', () => {
     ['[01]', 'line 1, column 3'],
     ['["a\nb"]', 'line 1, column 2'],
     ['{"a": 1]', 'line 1, column 8'],
-  ])('%j is no JSON from %s on', (text, place) => {
+  ])('reports that %j is not JSON from %s on', (text, place) => {
     expect(readChange(text)).toMatchObject({
       reasons: [{ fragment: '', code: 'not-json', message: `the body is not JSON: ${place}` }],
     });
   });
 
   test.each([
-    ['no object', '[]', [['', '', 'wrong-type']]],
-    ['nothing to do', '{}', [['', '', 'empty-change']]],
-    ['nothing to do, at length', '{"apply": [], "delete": [], "message": "x"}', [['', '', 'empty-change']]],
+    ['JSON that is not an object', '[]', [['', '', 'wrong-type']]],
+    ['an empty change', '{}', [['', '', 'empty-change']]],
+    ['a change with empty lists', '{"apply": [], "delete": [], "message": "x"}', [['', '', 'empty-change']]],
     ['an unknown field', '{"aply": []}', [['', 'aply', 'unknown-field']]],
-    ['a list that is none', '{"apply": {}}', [['', 'apply', 'wrong-type']]],
+    ['a list of the wrong type', '{"apply": {}}', [['', 'apply', 'wrong-type']]],
     [
-      'a strategy that nobody knows',
+      'a strategy with unknown fields',
       `{"delete": [{"kind": "File", "name": "a"}], "strategy": {"maxFailures": "1", "x": 1}}`,
       [
         ['', 'strategy.x', 'unknown-field'],
         ['', 'strategy.maxFailures', 'wrong-type'],
       ],
     ],
+    ['a rollback of an invalid id', '{"rollbackOf": "7"}', [['', 'rollbackOf', 'bad-change']]],
     [
-      'a retry of nothing',
+      'a rollback that lists fragments',
+      '{"delete": [{"kind": "File", "name": "a"}], "rollbackOf": "c7"}',
+      [['', 'rollbackOf', 'forbidden']],
+    ],
+    [
+      'a retry of an invalid id',
       '{"delete": [{"kind": "File", "name": "a"}], "retryOf": "7"}',
       [['', 'retryOf', 'bad-change']],
     ],
@@ -83,7 +89,7 @@ describe('readChange', () => {
       ],
     ],
     [
-      'a bad bare manifest without a name',
+      'an incomplete bare manifest',
       '{"kind": "File"}',
       [
         ['manifest', 'apiVersion', 'required'],
@@ -93,15 +99,16 @@ describe('readChange', () => {
     ],
     ['half a surrogate pair', String.raw`{"message": "\ud800"}`, [['', 'message', 'not-unicode']]],
     [
-      'a number beyond all numbers',
-      '{"strategy": {"maxFailures": 1e999}}',
-      [['', 'strategy.maxFailures', 'wrong-type']],
+      'a pace that no fleet can have',
+      '{"delete": [{"kind": "File", "name": "a"}], "strategy": {"maxUnavailable": "0%"}}',
+      [['', 'strategy.maxUnavailable', 'bad-percent']],
     ],
+    ['a number that overflows', '{"strategy": {"maxFailures": 1e999}}', [['', 'strategy.maxFailures', 'wrong-type']]],
   ])('refuses %s', (_name, text, reasons) => {
     expect(codes(text)).toEqual(reasons);
   });
 
-  test('refuses the same fragment twice, and one that is applied and deleted', () => {
+  test('refuses a fragment that appears twice, or is both applied and deleted', () => {
     expect(
       codes(
         JSON.stringify({
@@ -118,7 +125,7 @@ describe('readChange', () => {
     ]);
   });
 
-  test('tells what is wrong with every part at once', () => {
+  test('reports every error in every part at once', () => {
     expect(
       codes(
         JSON.stringify({ apply: [file('a', { path: 'x' }), { kind: 'Nix' }, file('b')], delete: [{}], message: 1 }),
@@ -141,7 +148,7 @@ describe('readChange', () => {
     expect(codes(body(MAX_CHANGE_BYTES / 2 - 200))).toEqual([]);
   });
 
-  test('refuses what is nested too deep, however deep', () => {
+  test('refuses deep nesting, however deep', () => {
     const deep = (depth: number): string => `{"apply": ${'['.repeat(depth)}${']'.repeat(depth)}}`;
     expect(codes(deep(63))).toEqual([['apply[0]', '', 'wrong-type']]);
     expect(codes(deep(64))).toMatchObject([['', expect.stringContaining('apply[0]'), 'too-deep']]);
@@ -179,7 +186,7 @@ describe('readChange', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary' }), some));
   });
 
-  test('the place where a text stops being JSON is never after its end, and cutting there is no JSON either', () => {
+  test('reports the place of a JSON error before the end of the text, and the text up to it is not JSON either', () => {
     fc.assert(
       fc.property(fc.json(), fc.nat(), (text, cut) => {
         const part = text.slice(0, cut % text.length);
@@ -194,7 +201,7 @@ describe('readChange', () => {
   });
 });
 
-test('utf8Bytes counts what UTF-8 takes', () => {
+test('utf8Bytes counts the bytes of UTF-8', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => expect(utf8Bytes(text)).toBe(Buffer.byteLength(text))),
   );

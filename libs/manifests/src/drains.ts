@@ -2,29 +2,29 @@ import { durationMs } from './duration.js';
 import type { DrainRule, DrainSpec } from './kinds/drain.js';
 import { selects, type NodeSelector } from './selector.js';
 
-/** `spec.drain` of a pool, as a lease carries it. */
+/** `spec.drain` of a pool, as a lease contains it. */
 export type WrittenDrain = Readonly<Record<string, unknown>>;
 
-/** How a node is drained, with everything that its pool leaves to the defaults. */
+/** How to drain a node, with the defaults for everything that its pool does not set. */
 export interface DrainPolicy {
-  /** Instead of each pod's own. */
+  /** Replaces each pod's own grace period. */
   readonly graceSeconds: number | undefined;
   readonly unmanaged: 'block' | 'evict';
   readonly emptyDir: 'block' | 'evict';
   readonly rules: readonly DrainRule[];
-  /** Undefined: all pods have to go. */
+  /** Undefined: all pods must go. */
   readonly only: { readonly podSelector: NodeSelector | undefined; readonly resources: readonly string[] } | undefined;
   readonly onTimeout: 'fail' | 'defer' | 'force';
   readonly onUncordon: 'restore' | 'give-up';
 }
 
-/** What a rule says of a pod. */
+/** What a rule says about a pod. */
 export interface PodTreatment {
   readonly action: 'drain' | 'skip' | 'wait';
   readonly order: number;
 }
 
-/** What rules and selectors ask of a pod. */
+/** The properties of a pod that rules and selectors use. */
 export interface PodFeatures {
   readonly namespace: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -33,14 +33,14 @@ export interface PodFeatures {
   readonly priority: number;
 }
 
-/** Kubernetes' own: what all others need, so it goes last. */
+/** Pods of Kubernetes itself. All others need them, so they go last. */
 const SYSTEM_PRIORITY = 2_000_000_000;
-/** Behind everything that a rule may name. */
+/** After every order that a rule may set. */
 const SYSTEM_ORDER = 2_000_000;
 
-/** Reads what was checked when the pool was accepted. */
-export function parseDrain(written: WrittenDrain): DrainPolicy {
-  const spec = written as unknown as DrainSpec;
+/** Reads settings that were checked when the pool was accepted. */
+export function parseDrain(fields: WrittenDrain): DrainPolicy {
+  const spec = fields as unknown as DrainSpec;
   const grace = durationMs(spec.gracePeriod ?? '');
   return {
     graceSeconds: grace === undefined ? undefined : Math.max(1, Math.round(grace / 1_000)),
@@ -56,7 +56,7 @@ export function parseDrain(written: WrittenDrain): DrainPolicy {
   };
 }
 
-/** What is done with a pod: as the first rule says that matches it. */
+/** What to do with a pod, according to the first rule that matches it. */
 export function treatmentOf({ rules }: DrainPolicy, pod: PodFeatures): PodTreatment {
   const rule = rules.find(
     ({ podSelector, namespaces }) =>
@@ -68,7 +68,7 @@ export function treatmentOf({ rules }: DrainPolicy, pod: PodFeatures): PodTreatm
   };
 }
 
-/** Whether a partial drain is about this pod. */
+/** Whether a partial drain evicts this pod. */
 export function isMeant({ only }: DrainPolicy, pod: PodFeatures): boolean {
   if (only === undefined) return true;
   if (only.podSelector !== undefined && selects(only.podSelector, pod.labels)) return true;

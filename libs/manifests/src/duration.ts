@@ -1,14 +1,14 @@
-/** No deadline is longer: timers and the wire's 32-bit numbers end at some 24 and 49 days. */
+/** The longest deadline: timers and the wire's 32-bit numbers end at about 24 and 49 days. */
 export const MAX_DURATION_MS = 7 * 24 * 3_600_000;
 
 const UNIT_MS: Readonly<Record<string, number>> = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
 const SUM = /^(\d+(\.\d+)?(ms|[smhd]))+$/;
-/** What manifests may say: whole amounts, from hours down, each unit once. */
+/** The form in manifests: whole amounts, from hours down, each unit once. */
 const MANIFEST_FORM = /^(\d{1,9}h)?(\d{1,9}m)?(\d{1,9}s)?(\d{1,9}ms)?$/;
 
 /**
- * The milliseconds of any sum of amounts, as on a command line: `90s`, `1h30m`, `1.5h`, `2d`; undefined when it is
- * none.
+ * The milliseconds of any sum of amounts, as on a command line: `90s`, `1h30m`, `1.5h`, `2d`; undefined if it is
+ * invalid.
  */
 export function parseDuration(text: string): number | undefined {
   if (!SUM.test(text)) return undefined;
@@ -19,7 +19,7 @@ export function parseDuration(text: string): number | undefined {
 }
 
 /**
- * The milliseconds of a duration in a manifest, such as `5s` or `1h30m`; undefined when it is none, zero, or too long.
+ * The milliseconds of a duration in a manifest, such as `5s` or `1h30m`; undefined if it is invalid, zero, or too long.
  */
 export function durationMs(text: string): number | undefined {
   const ms = MANIFEST_FORM.test(text) ? parseDuration(text) : undefined;
@@ -38,7 +38,7 @@ export function durationText(ms: number): string {
   return text === '' ? '0s' : text;
 }
 
-/** About how long that is, as kubectl writes ages: `42s`, `5m10s`, `3h`, `2d4h`. */
+/** The approximate duration, as kubectl writes ages: `42s`, `5m10s`, `3h`, `2d4h`. */
 export function roughDuration(ms: number): string {
   const s = Math.floor(ms / 1_000);
   if (s < 120) return `${s}s`;
@@ -50,3 +50,9 @@ export function roughDuration(ms: number): string {
 
 const two = (a: number, unitA: string, b: number, unitB: string): string =>
   `${a}${unitA}${b === 0 ? '' : `${b}${unitB}`}`;
+
+/** How long one attempt of a probe may take if it does not say. */
+export const PROBE_TIMEOUT_MS = 5_000;
+
+/** The share of `applyTimeout` after which a node rolls back what it has not confirmed. */
+export const CONFIRM_SHARE = 2 / 3;

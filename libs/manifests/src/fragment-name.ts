@@ -3,7 +3,7 @@ import type { TextForm } from './shape/forms.js';
 
 const LABEL = '[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?';
 
-/** The form of the name of a fragment, as Kubernetes has it for its objects. */
+/** The form of a fragment name, the same as for objects in Kubernetes. */
 export const FRAGMENT_NAME: TextForm = {
   code: 'bad-name',
   problem: (text) =>

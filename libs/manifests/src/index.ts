@@ -28,6 +28,7 @@ export {
   API_VERSION,
   checkManifest,
   checkRendered,
+  manifestOf,
   reasonsOf,
   type CheckedManifest,
   type Manifest,
@@ -41,7 +42,7 @@ export * from './schemas.js';
 export * from './selector.js';
 export * from './template.js';
 export * from './unit-name.js';
-// The forms, for other libraries that read what people write.
+// Forms for other libraries that parse what people write.
 export * from './shape/checked.js';
 export * from './shape/forms.js';
 export { definitionsOf } from './shape/json-schema.js';
@@ -49,6 +50,7 @@ export { knownWords } from './shape/nearest.js';
 export { isObject, placeOf, readShape, type ShapeResult } from './shape/reader.js';
 export * from './custom-resources/definitions.js';
 export * from './custom-resources/admission.js';
+export { withoutServerFields } from './custom-resources/server-fields.js';
 export { compareDefinitions, type DefinitionDifference } from './custom-resources/differences.js';
 export * from './requests/requests.js';
 export * from './requests/forms.js';

@@ -4,12 +4,10 @@ import type { Problem } from './shape/checked.js';
 /** The most bytes of a change as published, and of a config as rendered: NATS takes 1 MiB with headers. */
 export const MAX_CHANGE_BYTES = 900 * 1024;
 export const MAX_CONFIG_BYTES = MAX_CHANGE_BYTES;
-/** Deeper nesting is nobody's config; readers that recurse stay safe. */
+/** No config needs deeper nesting, and the limit keeps recursive readers safe. */
 export const MAX_DEPTH = 64;
 
-/**
- * What is wrong with JSON whatever it is meant to say: too deep, or with text or numbers that have no canonical form.
- */
+/** What is wrong with JSON of any schema: too deep, or with text or numbers that have no canonical form. */
 export function jsonProblems(value: unknown): readonly Problem[] {
   const problems: Problem[] = [];
   walk(value, '', 1, problems);
@@ -29,17 +27,17 @@ export function utf8Bytes(text: string): number {
   return bytes;
 }
 
-/** Whether a text is Unicode: half a surrogate pair has no UTF-8, and so no digest. */
+/** Whether a text is valid Unicode: half a surrogate pair has no UTF-8, and so no digest. */
 export const isUnicode = (text: string): boolean => !LONE_SURROGATE.test(text);
 
 const LONE_SURROGATE = /[\ud800-\udfff]/u;
 
 const isLowSurrogate = (unit: number): boolean => unit >= 0xdc00 && unit < 0xe000;
 
-/** Where it begins is enough to find it. */
+/** Its start is enough to find it. */
 const MAX_PLACE = 40;
 
-/** Ends at the first place that is too deep: there may be no end below it. */
+/** Stops at the first place that is too deep, because there may be no end below it. */
 function walk(value: unknown, at: string, depth: number, problems: Problem[]): boolean {
   if (typeof value === 'string' && !isUnicode(value))
     problems.push({

@@ -1,4 +1,4 @@
-/** JSON of a text, or where it stops being JSON. Positions count from 1. */
+/** The JSON of a text, or where it stops being JSON. Positions start at 1. */
 export type JsonText =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly line: number; readonly column: number };
@@ -19,8 +19,8 @@ const SCALAR =
   /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 
 /**
- * The offset of the first token that cannot stand where it stands. Engines tell it only sometimes and each in its own
- * words; this runs only for texts that were refused already.
+ * The offset of the first invalid token. Engines report it only sometimes and in different ways. This runs only for
+ * texts that were already refused.
  */
 function firstError(text: string): number {
   const open: string[] = [];

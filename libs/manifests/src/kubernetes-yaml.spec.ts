@@ -25,16 +25,16 @@ describe('YAML as Kubernetes reads it', () => {
     ['1:30', '1:30'],
     ['1:30.5', '1:30.5'],
     ['2026-01-01', '2026-01-01'],
-  ])('has %s as %p', (text, value) => {
+  ])('reads %s as %p', (text, value) => {
     expect(read(`a: ${text}\n`)).toMatchObject({ manifests: [{ a: value }], problems: [] });
     expect(read(`%YAML 1.2\n---\na: ${text}\n`)).toMatchObject({ manifests: [{ a: value }], problems: [] });
   });
 
-  test('is not how Sluice reads its own', () => {
+  test("differs from YAML in Sluice's own manifests", () => {
     expect(readManifests('a: 0644\nb: yes\n').manifests).toEqual([{ a: 644, b: 'yes' }]);
   });
 
-  test('merges keys, and has JSON as it is', () => {
+  test('merges keys, and reads JSON unchanged', () => {
     expect(read('a: &a {p: 1, q: 2}\nb: {<<: *a, q: 3}\non: 1\n').manifests).toEqual([
       { a: { p: 1, q: 2 }, b: { p: 1, q: 3 }, true: 1 },
     ]);
@@ -45,7 +45,7 @@ describe('YAML as Kubernetes reads it', () => {
 
   test.each([
     [
-      'merge keys that copy again and again',
+      'merge keys that expand exponentially',
       [
         'l0: &l0 {k: 1}',
         ...Array.from({ length: 40 }, (_, i) => `l${i + 1}: &l${i + 1} {x: {<<: *l${i}}, y: {<<: *l${i}}}`),
@@ -53,7 +53,7 @@ describe('YAML as Kubernetes reads it', () => {
       '1:1: its aliases and merge keys expand to more than can be read',
     ],
     [
-      'aliases that do',
+      'aliases that expand exponentially',
       [
         'l0: &l0 [a]',
         ...Array.from(
@@ -63,8 +63,8 @@ describe('YAML as Kubernetes reads it', () => {
       ].join('\n'),
       '1:1: its aliases and merge keys expand to more than can be read',
     ],
-    ['what merges itself', 'a: &a {<<: *a}\n', '1:1: the anchor a contains itself'],
-    ['what holds itself', 'a: &a {b: [*a]}\n', '1:1: the anchor a contains itself'],
+    ['a mapping that merges itself', 'a: &a {<<: *a}\n', '1:1: the anchor a contains itself'],
+    ['a mapping that contains itself', 'a: &a {b: [*a]}\n', '1:1: the anchor a contains itself'],
     ['bytes', 'a: !!binary aGk=\n', '1:4: Unresolved tag: tag:yaml.org,2002:binary'],
   ])('refuses %s', (_name, text, problem) => {
     const { manifests, problems } = read(text);

@@ -13,14 +13,14 @@ import {
 /** How YAML is read, beyond its grammar. */
 export interface YamlDialect {
   readonly options: DocumentOptions & SchemaOptions;
-  /** Why a document must not be made plain values; undefined when it may. */
+  /** Why a document must not be converted to plain values; undefined if it may. */
   readonly problem: (document: Document) => string | undefined;
 }
 
-/** YAML 1.2: what Sluice's own manifests are written in. */
+/** YAML 1.2, for Sluice's own manifests. */
 export const SLUICE_YAML: YamlDialect = { options: {}, problem: () => undefined };
 
-/** A mode that was written as Go, and no version of YAML, writes octal numbers: kubectl takes it. */
+/** A mode in Go's syntax for octal numbers, which no version of YAML has: kubectl accepts it. */
 const GO_OCTAL: ScalarTag = {
   default: true,
   tag: 'tag:yaml.org,2002:int',
@@ -29,8 +29,8 @@ const GO_OCTAL: ScalarTag = {
 };
 
 /**
- * Of YAML 1.1 what kubectl does not know, or has as a text: dates, base-60 numbers (`64512:10` and many a MAC look like
- * one), sets and the like.
+ * What YAML 1.1 has and kubectl does not, or reads as text: dates, base-60 numbers (`64512:10` and many MACs look like
+ * one), sets and others.
  */
 const NOT_IN_KUBERNETES = ['timestamp', 'binary', 'omap', 'pairs', 'set'].map((name) => `tag:yaml.org,2002:${name}`);
 const BASE_60 = 'TIME';
@@ -45,8 +45,8 @@ const kubernetesTags = (tags: Tags): Tags => [
 
 /**
  * YAML as kubectl and the API server read it (sigs.k8s.io/yaml), which is nearly YAML 1.1: `0644` is octal, `yes`,
- * `no`, `on` and `off` are booleans, `<<` merges. The schema is named together with the version, which a `%YAML` line
- * in the text would override.
+ * `no`, `on` and `off` are booleans, `<<` merges. The schema is set together with the version, because a `%YAML` line
+ * in the text would override the version.
  */
 export const KUBERNETES_YAML: YamlDialect = {
   options: { version: '1.1', schema: 'yaml-1.1', resolveKnownTags: false, merge: true, customTags: kubernetesTags },
@@ -54,8 +54,8 @@ export const KUBERNETES_YAML: YamlDialect = {
 };
 
 /**
- * Merging copies, so that yaml's own count of aliases does not see it: what comes of a document has no more values than
- * any text may have.
+ * Merging copies, so yaml's own count of aliases does not notice it. The result of a document may have no more values
+ * than any text.
  */
 const MAX_VALUES = 500_000;
 

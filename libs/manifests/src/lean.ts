@@ -1,8 +1,9 @@
-// A second door, for who checks no manifests: validators and schemas are most of what this library loads.
+// A second entry point for code that checks no manifests: validators and schemas are most of what this library loads.
 export * from './duration.js';
 export * from './network/elements.js';
 export * from './network/entries.js';
 export { isNetworkEntry, NETWORK_KINDS, type NetworkKind } from './network/fragments.js';
 export * from './network/ip-address.js';
+export * from './object-ref.js';
 export { networkOf } from './network/network.js';
 export { probePattern, type ProbePattern } from './kinds/probe-pattern.js';

@@ -14,38 +14,57 @@ describe('readManifests', () => {
     expect(readManifests(text).sources.map(({ start }) => start.line)).toEqual([2, 6]);
   });
 
-  test('reads JSON, a list of manifests too, and tabs in it', () => {
+  test('reads JSON, a list of manifests, and tabs in it', () => {
     expect(readManifests('{\n\t"kind": "A",\n\t"spec": {"x": [1, 2]}\n}\n').manifests).toEqual([
       { kind: 'A', spec: { x: [1, 2] } },
     ]);
     expect(readManifests('[{"kind": "A"}, {"kind": "B"}]').manifests).toEqual([{ kind: 'A' }, { kind: 'B' }]);
   });
 
-  test('reads the items of a List, and nothing that only looks like one', () => {
+  test('reads the items of a List, and of nothing that only looks like one', () => {
     const list = 'apiVersion: v1\nkind: List\nitems:\n- kind: A\n- kind: B\n';
     expect(readManifests(list).manifests).toEqual([{ kind: 'A' }, { kind: 'B' }]);
     expect(problemsOf('kind: List\nitems: [1]\n')).toEqual(['2:9: must be a manifest, but is a number']);
-    expect(readManifests('kind: List\nspec: {}\n').manifests).toEqual([{ kind: 'List', spec: {} }]);
+    expect(readManifests('kind: Lists\nitems: []\n').manifests).toEqual([{ kind: 'Lists', items: [] }]);
+  });
+
+  test('reads a List in a List, and says what is wrong with a List', () => {
+    const nested = 'kind: List\nitems:\n- kind: A\n- {kind: List, items: [{kind: B}, {kind: List, items: []}]}\n';
+    expect(readManifests(nested).manifests).toEqual([{ kind: 'A' }, { kind: 'B' }]);
+    expect(readManifests(nested).sources.map(({ start }) => [start.line, start.column])).toEqual([
+      [3, 3],
+      [4, 24],
+    ]);
+    expect(readManifests('- kind: List\n  items: [{kind: A}]\n').manifests).toEqual([{ kind: 'A' }]);
+    expect(problemsOf('kind: A\n---\nkind: List\nspec: {}\n')).toEqual([
+      '3:1: a List must have items: a list of manifests',
+    ]);
+    expect(problemsOf('&all\nkind: List\nitems: [*all, *all]\n')).toEqual([
+      '3:9: a List must not contain itself',
+      '3:15: a List must not contain itself',
+    ]);
+    expect(problemsOf('- [{kind: A}]\n')).toEqual(['1:3: must be a manifest, but is a list']);
   });
 
   test.each([
     ['a: [1\nb: 2\n', /^\d+:\d+: /],
     ['a: 1\na: 2\n', /^2:1: .*unique/],
     ['kind: A\n---\njust text\n', /^3:1: must be a manifest, but is a string$/],
-    ['kind: *nobody\n', /^1:1: .*nobody/],
-  ])('%j is a problem with its place', (text, problem) => {
+    ['kind: *nobody\n', /^1:7: .*nobody/],
+    ['kind: &a A\n---\nkind: B\nspec:\n  x: &b 1\n  y: [*b, *a]\n', /^6:11: .*\ba$/],
+  ])('reports %j with its place', (text, problem) => {
     const problems = problemsOf(text);
     expect(problems).toHaveLength(1);
     expect(problems[0]).toMatch(problem);
   });
 
-  test('what is right is read although something else is wrong', () => {
+  test('reads valid parts although another is invalid', () => {
     expect(readManifests('kind: A\n---\na: [\n---\nkind: B\n')).toMatchObject({
       manifests: [{ kind: 'A' }, { kind: 'B' }],
     });
   });
 
-  test('an anchor may be used again, a bomb may not', () => {
+  test('accepts a repeated anchor, and refuses a YAML bomb', () => {
     expect(readManifests('a: &x {k: 1}\nb: *x\n').manifests).toEqual([{ a: { k: 1 }, b: { k: 1 } }]);
     const levels = Array.from({ length: 9 }, (_, i) => `l${i + 1}: &l${i + 1} [${Array(9).fill(`*l${i}`).join(', ')}]`);
     const bomb = readManifests(['l0: &l0 [a]', ...levels].join('\n'));
@@ -59,7 +78,7 @@ describe('readManifests', () => {
     ['? '.repeat(5_000)],
     ['{a: '.repeat(1_000)],
     [`${'['.repeat(65)}${']'.repeat(65)}`],
-  ])('endless nesting is a problem, not a crash (%#)', (text) => {
+  ])('reports endless nesting, and does not crash (%#)', (text) => {
     expect(problemsOf(text)).toEqual([expect.stringMatching(/^1:\d+: must not be nested deeper than 64$/)]);
   });
 
@@ -75,25 +94,25 @@ describe('readManifests', () => {
       '3:3: a mapping must not have more than 10000 keys',
     ],
   ])(
-    'what nobody means, and what would take all time and memory, is a problem with its place (%#)',
+    'reports input that is meaningless, or would take too much time and memory, with its place (%#)',
     (text, problem) => {
       expect(readManifests(text)).toMatchObject({ manifests: [], sources: [] });
       expect(problemsOf(text)).toEqual([problem]);
     },
   );
 
-  test('of endless problems the first are told', () => {
+  test('reports only the first of very many problems', () => {
     expect(readManifests(Array.from({ length: 1_000 }, (_, i) => `- &a${i} *b${i}\n`).join('')).problems).toHaveLength(
       50,
     );
   });
 
-  test('a manifest that holds itself is refused when it is checked', () => {
+  test('refuses a manifest that contains itself when it is checked', () => {
     const [manifest] = readManifests('kind: File\nspec: &s {again: [*s, *s]}\n').manifests;
     expect(checkManifest(manifest, '1')).toMatchObject({ ok: false, reasons: [{ code: 'too-deep' }] });
   });
 
-  test('__proto__ stays a field', () => {
+  test('keeps __proto__ as a field', () => {
     const [manifest] = readManifests('{"__proto__": {"polluted": 1}}').manifests;
     expect(Object.keys(manifest ?? {})).toEqual(['__proto__']);
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
@@ -129,7 +148,7 @@ items:
     ['spec.content', '|'],
     ['spec.ports[0]', '80'],
     ['spec.ports[1].name', '"web"'],
-    // What is more than one word is found by its key, and what is missing by what lacks it.
+    // A value with more than one word is found by its key, and a missing field by its parent.
     ['spec.ports', 'ports'],
     ['spec.mode', 'spec'],
     ['apiVersion', 'kind: File'],

@@ -1,11 +1,11 @@
-import { Composer, isMap, isSeq, Lexer, LineCounter, Parser, type CST, type Document } from 'yaml';
+import { Composer, isMap, isSeq, Lexer, LineCounter, Parser, visit, type CST, type Document } from 'yaml';
 import { isObject, typeName } from './shape/reader.js';
 import { MAX_DEPTH } from './json-form.js';
 import { SLUICE_YAML, type YamlDialect } from './kubernetes-yaml.js';
 import { ManifestSource, positionOf, type Position } from './manifest-source.js';
 import type { Manifest } from './manifest.js';
 
-/** The manifests of one file, and what of it could not be read. */
+/** The manifests of one file, and the parts that could not be read. */
 export interface ManifestFile {
   readonly manifests: readonly Manifest[];
   /** Where each manifest is. */
@@ -39,25 +39,25 @@ export function readManifests(text: string, dialect: YamlDialect = SLUICE_YAML):
 
 const unread = (...problems: readonly FileProblem[]): ManifestFile => ({ manifests: [], sources: [], problems });
 
-/** Of one document; who has more has something else than a manifest. */
+/** For one document. A file with more problems is not a manifest. */
 const MAX_PROBLEMS = 50;
 
 /**
- * Words, signs and line ends of YAML: parsing costs by them, and not by bytes. The largest change in its smallest
- * manifests has fewer.
+ * Words, signs and line ends of YAML, because they determine the cost of parsing, not bytes. The largest change with
+ * the smallest manifests has fewer.
  */
 const MAX_LEXEMES = 500_000;
-/** Each key of a mapping is compared with all before it. */
+/** Each key of a mapping is compared with all earlier ones. */
 const MAX_KEYS = 10_000;
 
-/** Why a text is not even parsed; undefined when it can be. */
+/** Why a text is not even parsed; undefined if it can be. */
 function unusable(text: string): FileProblem | undefined {
   const nul = text.indexOf('\0');
   if (nul >= 0) return { ...positionIn(text, nul), message: 'contains a NUL byte; a manifest must be text' };
   let [count, at] = [0, 0];
   for (const lexeme of new Lexer().lex(text)) {
     count += 1;
-    // The marks that the lexer puts in between are no part of the text.
+    // The marks that the lexer inserts are not part of the text.
     if (!MARKS.has(lexeme)) at += lexeme.length;
     if (count > MAX_LEXEMES)
       return {
@@ -80,8 +80,8 @@ function positionIn(text: string, offset: number): Position {
 const MAX_ALIASES = 50;
 
 /**
- * The first place that composing would choke on. Without recursion, because composing recurses: near the end of the
- * stack V8 does not throw, it may abort.
+ * The first place where composing would fail. Without recursion, because composing recurses: near the end of the stack,
+ * V8 may abort instead of throwing.
  */
 function misshapenIn(root: CST.Token | undefined): readonly { readonly offset: number; readonly message: string }[] {
   const open: { readonly token: CST.Token; readonly depth: number }[] =
@@ -102,7 +102,7 @@ function misshapenIn(root: CST.Token | undefined): readonly { readonly offset: n
 }
 
 function readDocument(document: Document, lines: LineCounter, dialect: YamlDialect): ManifestFile {
-  // What yaml only warns of is a tag that nobody knows: it would be left out in silence.
+  // yaml only warns about unknown tags, and would ignore them silently.
   const wrong = [...document.errors, ...document.warnings];
   if (wrong.length > 0)
     return unread(
@@ -110,38 +110,85 @@ function readDocument(document: Document, lines: LineCounter, dialect: YamlDiale
     );
   const start = positionOf(lines, document.contents?.range?.[0] ?? document.range?.[0] ?? 0);
   const value = toPlain(document, dialect);
-  if (!value.ok) return unread({ ...start, message: value.message });
+  if (!value.ok) {
+    const [from, to] = value.range ?? [];
+    return unread({ ...(from === undefined ? start : positionOf(lines, from, to)), message: value.message });
+  }
   if (value.plain === null || value.plain === undefined) return unread();
   const items = itemsOf(value.plain, document.contents).map(([plain, node]) => ({
     plain,
     source: new ManifestSource(document, node, lines),
+    problem: itemProblem(plain),
   }));
-  const manifests = items.filter(({ plain }) => isObject(plain));
+  const manifests = items.filter(({ problem }) => problem === undefined);
   return {
     manifests: manifests.map(({ plain }) => plain as Manifest),
     sources: manifests.map(({ source }) => source),
-    problems: items
-      .filter(({ plain }) => !isObject(plain))
-      .map(({ plain, source }) => ({ ...source.start, message: `must be a manifest, but is ${typeName(plain)}` })),
+    problems: items.flatMap(({ source, problem }) =>
+      problem === undefined ? [] : [{ ...source.start, message: problem }],
+    ),
   };
 }
 
-/** The documents of an array, or of a `kind: List` as kubectl prints it, each with its node. */
-function itemsOf(plain: unknown, node: unknown): readonly (readonly [unknown, unknown])[] {
-  if (Array.isArray(plain)) return plain.map((item, i) => [item, isSeq(node) ? node.items[i] : node]);
-  if (!isObject(plain) || plain['kind'] !== 'List' || !Array.isArray(plain['items'])) return [[plain, node]];
-  return itemsOf(plain['items'], isMap(node) ? node.get('items', true) : node);
+/**
+ * The documents of an array, or of a `kind: List` as kubectl prints it, each with its node. `around`: what it is
+ * in, because an alias can make a List contain itself.
+ */
+function itemsOf(
+  plain: unknown,
+  node: unknown,
+  around: readonly unknown[] = [],
+): readonly (readonly [unknown, unknown])[] {
+  if (Array.isArray(plain) && around.length === 0) return eachOf(plain, node, [plain]);
+  if (!isList(plain) || !Array.isArray(plain['items']) || around.includes(plain)) return [[plain, node]];
+  return eachOf(plain['items'], isMap(node) ? node.get('items', true) : node, [...around, plain]);
+}
+
+const eachOf = (items: readonly unknown[], node: unknown, around: readonly unknown[]): ReturnType<typeof itemsOf> =>
+  items.flatMap((item, i) => itemsOf(item, isSeq(node) ? node.items[i] : node, around));
+
+const isList = (plain: unknown): plain is Readonly<Record<string, unknown>> =>
+  isObject(plain) && plain['kind'] === 'List';
+
+function itemProblem(plain: unknown): string | undefined {
+  if (!isObject(plain)) return `must be a manifest, but is ${typeName(plain)}`;
+  if (!isList(plain)) return undefined;
+  return Array.isArray(plain['items'])
+    ? 'a List must not contain itself'
+    : 'a List must have items: a list of manifests';
 }
 
 function toPlain(
   document: Document,
   dialect: YamlDialect,
-): { readonly ok: true; readonly plain: unknown } | { readonly ok: false; readonly message: string } {
+): { readonly ok: true; readonly plain: unknown } | YamlProblem {
   const message = dialect.problem(document);
   if (message !== undefined) return { ok: false, message };
   try {
     return { ok: true, plain: document.toJS({ maxAliasCount: MAX_ALIASES }) as unknown };
   } catch (error) {
-    return { ok: false, message: (error as Error).message };
+    return { ok: false, message: (error as Error).message, range: unresolvedAlias(document) };
   }
+}
+
+interface YamlProblem {
+  readonly ok: false;
+  readonly message: string;
+  /** The part of the text that is wrong, if it is not the document as a whole. */
+  readonly range?: readonly number[] | undefined;
+}
+
+/** The first alias without an anchor before it: an anchor ends with its document. */
+function unresolvedAlias(document: Document): readonly number[] | undefined {
+  const anchors = new Set<string | undefined>();
+  let position: readonly number[] | undefined;
+  visit(document, {
+    Value: (_, { anchor }) => void anchors.add(anchor),
+    Alias: (_, { source, range }) => {
+      if (anchors.has(source)) return undefined;
+      position = range ?? undefined;
+      return visit.BREAK;
+    },
+  });
+  return position;
 }

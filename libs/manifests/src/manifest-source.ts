@@ -15,7 +15,7 @@ export function positionOf(lines: LineCounter, start: number, end = start + 1): 
   return { line, column: col, length: Math.max(1, Math.min(end, next - 1) - start) };
 }
 
-/** Where a manifest is written. */
+/** The source of a manifest. */
 export class ManifestSource {
   constructor(
     private readonly document: Document,
@@ -29,24 +29,24 @@ export class ManifestSource {
   }
 
   /**
-   * Where a field is, named as in a reason (`spec.ports[0].name`): its value, or its key if that is meant or the value
-   * is more than one word. A field that is missing is where the object is that lacks it.
+   * The position of a field with the name that reasons use (`spec.ports[0].name`): its value, or its key if the value
+   * has more than one word. If the field is missing, the object that lacks it.
    */
   find(field: string, what: 'key' | 'value' = 'value'): Position {
-    let [node, found] = [this.resolved(this.node), this.start];
+    let [node, position] = [this.resolved(this.node), this.start];
     for (const step of stepsOf(field)) {
       if (isMap(node)) {
         const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === step);
-        if (pair === undefined) return found;
+        if (pair === undefined) return position;
         const value = what === 'value' && isScalar(pair.value) ? this.position(pair.value) : undefined;
-        found = value ?? this.position(pair.key) ?? found;
+        position = value ?? this.position(pair.key) ?? position;
         node = this.resolved(pair.value);
       } else if (isSeq(node) && typeof step === 'number' && step < node.items.length) {
-        found = this.position(node.items[step]) ?? found;
+        position = this.position(node.items[step]) ?? position;
         node = this.resolved(node.items[step]);
-      } else return found;
+      } else return position;
     }
-    return found;
+    return position;
   }
 
   private resolved(node: unknown): unknown {

@@ -9,12 +9,40 @@ const reasonsOf = (document: unknown): unknown => {
 };
 
 describe('checkManifest', () => {
-  test.each(GOOD)('takes %s', (_name, manifest) => {
+  test.each(GOOD)('accepts %s', (_name, manifest) => {
     expect(reasonsOf(plain(manifest))).toEqual([]);
   });
 
   test.each(BAD)('refuses %s', (_name, manifest, field, code) => {
     expect(reasonsOf(plain(manifest))).toEqual([{ field, code }]);
+  });
+
+  test.each([
+    [
+      'Pool',
+      { applyTimeout: '1s' },
+      'spec.applyTimeout',
+      /^must be at least 2s, but is 1s: a node has half of it .* 2m$/,
+    ],
+    [
+      'Probe',
+      { tcp: { address: 'a:1' }, interval: '10ms' },
+      'spec.interval',
+      /^must be at least 1s, but is 10ms: a probe that runs more often/,
+    ],
+  ])('refuses a time in %s that is too short, and says why and what to do', (kind, spec, field, message) => {
+    expect(checkManifest(manifestOf(kind, { nodeSelector: {}, ...spec }), 'place')).toMatchObject({
+      ok: false,
+      reasons: [{ field, code: 'bad-duration', message: expect.stringMatching(message) as string }],
+    });
+  });
+
+  test('names the word that a field may have instead of an object', () => {
+    const message = 'must be count or an object, but is a string';
+    expect(checkManifest(manifestOf('Pool', { nodeSelector: {}, silentNodes: 'ignore' }), 'place')).toMatchObject({
+      ok: false,
+      reasons: [{ field: 'spec.silentNodes', message }],
+    });
   });
 
   test('keeps the spec as written, its selector too', () => {
@@ -25,7 +53,7 @@ describe('checkManifest', () => {
     });
   });
 
-  test('says everything at once, and names the fragment', () => {
+  test('reports every error at once, and names the fragment', () => {
     const checked = checkManifest(
       manifestOf('File', { path: 'a', mode: 7, x: 1, nodeSelector: undefined }, { name: 'a' }),
       'place',
@@ -39,7 +67,7 @@ describe('checkManifest', () => {
     ]);
   });
 
-  test('takes base64 only whole', () => {
+  test('refuses incomplete base64', () => {
     const spec = { path: '/a', encoding: 'base64', content: 'AAE' };
     expect(checkManifest(manifestOf('File', spec), 'f')).toMatchObject({
       reasons: [
@@ -48,7 +76,7 @@ describe('checkManifest', () => {
     });
   });
 
-  test('names the place of what has no usable name', () => {
+  test('reports the position if there is no valid name', () => {
     expect(checkManifest(manifestOf('File', { path: 'a', content: '' }, { name: 'A B' }), 'apply[2]')).toMatchObject({
       reasons: [
         { fragment: 'apply[2]', field: 'metadata.name' },
@@ -57,20 +85,20 @@ describe('checkManifest', () => {
     });
   });
 
-  test('the absence of a selector is explained', () => {
+  test('explains a missing selector', () => {
     expect(checkManifest(manifestOf('File', { path: '/a', content: '', nodeSelector: undefined }), 'p')).toMatchObject({
       reasons: [{ message: expect.stringContaining('{} means every node') as string }],
     });
   });
 
-  test('another operator is answered with the four', () => {
+  test('lists the four operators if another one is used', () => {
     const nodeSelector = { matchExpressions: [{ key: 'a', operator: 'Gt' }] };
     expect(checkManifest(manifestOf('File', { path: '/a', content: '', nodeSelector }), 'p')).toMatchObject({
       reasons: [{ message: expect.stringContaining('In, NotIn, Exists, DoesNotExist') as string }],
     });
   });
 
-  test('an unknown kind is answered with the known ones', () => {
+  test('lists the known kinds for an unknown one', () => {
     expect(checkManifest(manifestOf('Files', {}), 'p')).toMatchObject({
       reasons: [
         {
@@ -96,7 +124,7 @@ describe('checkManifest', () => {
   });
 
   test.each(['__proto__', 'constructor', 'hasOwnProperty', 'toString'])(
-    'the field %s is as unknown as any other, and harms nobody',
+    'treats %s as an unknown field, without side effects',
     (key) => {
       const spec = `{"nodeSelector": {"${key}": {"polluted": 1}}, "path": "/a", "content": "", "${key}": {"polluted": 1}}`;
       const document: unknown = JSON.parse(
@@ -110,7 +138,7 @@ describe('checkManifest', () => {
     },
   );
 
-  test('a label named __proto__ is no label key', () => {
+  test('refuses __proto__ as a label key', () => {
     const metadata: unknown = JSON.parse('{"name": "a", "labels": {"__proto__": "b"}}');
     expect(reasonsOf(manifestOf('File', { path: '/a', content: '' }, metadata as object))).toEqual([
       { field: 'metadata.labels.__proto__', code: 'bad-label-key' },
@@ -118,7 +146,7 @@ describe('checkManifest', () => {
   });
 
   test.each([{ document: 'text' }, { document: 7 }, { document: null }, { document: [] }])(
-    '$document is no manifest',
+    'refuses $document as a manifest',
     ({ document }) => {
       expect(reasonsOf(document)).toEqual([{ field: '', code: 'wrong-type' }]);
     },
@@ -139,11 +167,11 @@ describe('manifestSchemas', () => {
   const accepts = (manifest: { readonly kind?: unknown }): boolean =>
     validators.get(String(manifest.kind))?.(plain(manifest)) === true;
 
-  test('there is one for every kind', () => {
+  test('exist for every kind', () => {
     expect(Object.keys(schemas)).toEqual(KINDS.map(({ name }) => name));
   });
 
-  test.each(GOOD)('take %s', (_name, manifest) => {
+  test.each(GOOD)('accept %s', (_name, manifest) => {
     expect(accepts(manifest)).toBe(true);
   });
 
@@ -153,7 +181,7 @@ describe('manifestSchemas', () => {
 });
 
 describe('checkRendered', () => {
-  test('now the form of what a template made must hold', () => {
+  test('checks the form of what templates produced', () => {
     expect(
       checkRendered({ kind: 'File', name: 'a', spec: { path: 'x/y', content: '{{ not a template any more' } }),
     ).toEqual([{ fragment: 'File/a', field: 'spec.path', code: 'bad-path', message: 'must be absolute', nodes: [] }]);
@@ -167,7 +195,7 @@ describe('checkRendered', () => {
     expect(checkRendered({ kind, name: 'a', spec: {} })).toMatchObject([{ code }]);
   });
 
-  test('a selector has no place in a config', () => {
+  test('a config must not contain a selector', () => {
     expect(
       checkRendered({ kind: 'File', name: 'a', spec: { nodeSelector: {}, path: '/a', content: '' } }),
     ).toMatchObject([{ field: 'spec.nodeSelector', code: 'unknown-field' }]);

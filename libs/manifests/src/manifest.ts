@@ -12,7 +12,7 @@ import { parseTemplate } from './template.js';
 
 export const API_VERSION = 'sluice.dev/v1alpha1';
 
-/** A manifest as somebody wrote it: nothing of it is known to be right. */
+/** A manifest as a person wrote it, not checked yet. */
 export interface Manifest {
   readonly apiVersion?: unknown;
   readonly kind?: unknown;
@@ -20,12 +20,12 @@ export interface Manifest {
   readonly spec?: unknown;
 }
 
-/** The fragment that a manifest says, or every reason why it says none. */
+/** The fragment of a manifest, or every reason why it is invalid. */
 export type CheckedManifest =
   | { readonly ok: true; readonly fragment: Fragment }
   | { readonly ok: false; readonly reasons: readonly Reason[] };
 
-/** The name of a fragment and what tells it from others. */
+/** The name of a fragment, and its labels. */
 @Fields({
   name: 'Name of the object, unique for its kind. A DNS subdomain such as `resolv.conf`.',
   labels: 'Labels of the object itself. They select nothing and are not part of what nodes get.',
@@ -35,12 +35,12 @@ export class Metadata {
   @Optional() @LabelMap() readonly labels?: Readonly<Record<string, string>>;
 }
 
-/** What all manifests have in common. */
+/** The fields that all manifests have. */
 @Fields({
   apiVersion: 'Version of the format.',
   kind: 'Kind of the object.',
   metadata: 'Name and labels of the object.',
-  spec: 'What is wanted. Its fields depend on the kind.',
+  spec: 'The desired state. Its fields depend on the kind.',
 })
 export class ManifestHead {
   @Exactly(API_VERSION, 'bad-api-version') readonly apiVersion!: string;
@@ -48,6 +48,19 @@ export class ManifestHead {
   @Nested(() => Metadata) readonly metadata!: Metadata;
   @AnyObject() readonly spec!: Readonly<Record<string, unknown>>;
 }
+
+/** The manifest of a fragment, as anybody would write it. */
+export const manifestOf = ({
+  kind,
+  name,
+  labels,
+  spec,
+}: Pick<Fragment, 'kind' | 'name' | 'labels'> & { readonly spec?: unknown }): object => ({
+  apiVersion: API_VERSION,
+  kind,
+  metadata: { name, ...(Object.keys(labels).length === 0 ? {} : { labels }) },
+  spec,
+});
 
 /** Checks a manifest in every way that needs no node; `place` names it as long as it has no name of its own. */
 export function checkManifest(document: unknown, place: string): CheckedManifest {
@@ -66,9 +79,9 @@ export function checkManifest(document: unknown, place: string): CheckedManifest
   return problems.length > 0 ? toReasons(problems) : { ok: true, fragment: fragmentOf(head.value) };
 }
 
-/** The problems of a kind's spec, `at` below the spec. With `written`, templates may still stand in it. */
+/** The problems of a kind's spec; `at` is relative to the spec. With `written`, it may still contain templates. */
 function problemsOfSpec(kind: Kind, spec: unknown, stage: Stage): readonly Problem[] {
-  // Nothing renders a policy: what looks like a template there is meant as it stands.
+  // Policies are not rendered, so what looks like a template is meant literally.
   const templated = stage === 'written' && kind.role === 'state';
   return [
     ...readShape(kind.spec, spec, templated ? 'written' : 'rendered').problems,
@@ -76,18 +89,18 @@ function problemsOfSpec(kind: Kind, spec: unknown, stage: Stage): readonly Probl
   ];
 }
 
-/** Problems as reasons of one fragment. */
+/** Converts problems to reasons about one fragment. */
 export const reasonsOf = (fragment: string, problems: readonly Problem[]): readonly Reason[] =>
   problems.map(({ at, code, message }) => reasonFor({ fragment, field: at }, code, message));
 
-/** Puts problems of a part at their place in the whole. */
+/** Moves the problems of a part to its place in the whole. */
 export const inside = (place: string, problems: readonly Problem[]): readonly Problem[] =>
   problems.map((problem) => ({
     ...problem,
     at: problem.at === '' || problem.at.startsWith('[') ? `${place}${problem.at}` : `${place}.${problem.at}`,
   }));
 
-/** How reasons name a fragment that has a kind and a usable name. */
+/** The name of a fragment in reasons, if its kind and name are valid. */
 function nameOf(document: unknown): string | undefined {
   if (!isObject(document) || !isObject(document['metadata'])) return undefined;
   const { kind } = document;
@@ -97,19 +110,19 @@ function nameOf(document: unknown): string | undefined {
 }
 
 function kindProblems(document: Readonly<Record<string, unknown>>, kind: Kind | undefined): readonly Problem[] {
-  const { kind: written, metadata } = document;
+  const { kind: kindName, metadata } = document;
   if (kind === undefined) {
-    if (typeof written !== 'string') return [];
+    if (typeof kindName !== 'string') return [];
     return [
       {
         at: 'kind',
         code: 'unknown-kind',
-        message: `unknown kind; ${knownWords(written, 'kinds', KIND_NAMES)}`,
+        message: `unknown kind; ${knownWords(kindName, 'kinds', KIND_NAMES)}`,
       },
     ];
   }
   const name = isObject(metadata) ? metadata['name'] : undefined;
-  // Of a name that no fragment can have there is a problem already.
+  // An invalid name already has a problem.
   if (typeof name !== 'string' || !isDnsSubdomain(name)) return [];
   const at = 'metadata.name';
   if (kind.reservedNames?.includes(name) === true)
@@ -130,7 +143,7 @@ function withoutLiteral(kind: Kind, spec: Readonly<Record<string, unknown>>): Re
     : Object.fromEntries(Object.entries(spec).filter(([field]) => !literal.includes(field)));
 }
 
-/** Every string value of a spec is a template, except in the selector. */
+/** Every string in a spec is a template, except in the selector. */
 function templateProblems(value: unknown, at: string): readonly Problem[] {
   if (typeof value === 'string') {
     const parsed = parseTemplate(value);
@@ -146,7 +159,7 @@ function templateProblems(value: unknown, at: string): readonly Problem[] {
 const fragmentOf = (head: ManifestHead): Fragment =>
   ({ kind: head.kind, name: head.metadata.name, labels: head.metadata.labels ?? {}, spec: head.spec }) as Fragment;
 
-/** Checks a rendered fragment in full: now that no template is left, every form must hold. */
+/** Checks a rendered fragment completely: without templates, every form applies. */
 export function checkRendered(entry: ConfigEntry): readonly Reason[] {
   const fragment = fragmentId(entry);
   const form = jsonProblems(entry.spec);

@@ -1,12 +1,12 @@
 import { type TextForm } from './shape/forms.js';
 
-/** The path without empty and `.` segments and without a slash at its end; `/` for the root. */
+/** The path without empty and `.` segments and without a trailing slash; `/` for the root. */
 export const normalPath = (path: string): string => (NORMAL.test(path) ? path : `/${segments(path).join('/')}`);
 
-/** Most paths are written so, and need not be taken apart. */
+/** Most paths are already in this form, and need no parsing. */
 const NORMAL = /^(\/(?!\.?(\/|$))[^/]+)+$/;
 
-/** The form of a path that a fragment puts on a node. */
+/** The form of a path of a fragment on a node. */
 export const NODE_PATH: TextForm = {
   code: 'bad-path',
   problem: (text) =>
@@ -17,7 +17,7 @@ export const NODE_PATH: TextForm = {
   schema: { maxLength: 4096, pattern: '^(?!(?:[\\s\\S]*/)?\\.\\.(?:/|$))(?!/(?:\\.?/)*\\.?$)/[^\\u0000]*$' },
 };
 
-/** The form of a path to a file: a slash at its end would make it a directory. */
+/** The form of a path to a file. A trailing slash would make it a directory. */
 export const FILE_PATH: TextForm = {
   ...NODE_PATH,
   problem: (text) =>
@@ -41,7 +41,7 @@ const MAX_PATH = 4096;
 const segments = (path: string): readonly string[] =>
   path.split('/').filter((segment) => segment !== '' && segment !== '.');
 
-/** What no rendering can make good. */
+/** Errors that no rendering can fix. */
 function unsafe(text: string): string | undefined {
   if (text.includes('\0')) return 'must not contain NUL';
   if (text.split('/').includes('..')) return 'must not contain a segment ..';

@@ -12,7 +12,7 @@ import {
 const fragment = (kind: string, spec: object): Fragment =>
   ({ kind, name: 'edge', labels: {}, spec: { nodeSelector: {}, ...spec } }) as Fragment;
 
-test('a pool that says nothing has the defaults', () => {
+test('a pool without settings has the defaults', () => {
   expect(parsePool(fragment('Pool', {}))).toEqual({ ...DEFAULT_POOL, name: 'edge' });
   expect(DEFAULT_POOL).toEqual({
     name: 'default',
@@ -26,7 +26,7 @@ test('a pool that says nothing has the defaults', () => {
   });
 });
 
-test('how to drain goes along as written, and a drain that may be forced has its time twice: before, and for that', () => {
+test('drain settings are kept as written, and a drain that may be forced has twice the time', () => {
   expect(parsePool(fragment('Pool', { drainTimeout: '5m', drain: { onTimeout: 'force' } }))).toMatchObject({
     drainMs: 600_000,
     drain: { onTimeout: 'force' },
@@ -34,7 +34,7 @@ test('how to drain goes along as written, and a drain that may be forced has its
   expect(parsePool(fragment('Pool', { drainTimeout: '5m', drain: { onTimeout: 'defer' } })).drainMs).toBe(300_000);
 });
 
-test('a drain that says nothing evicts what it may, waits, and fails', () => {
+test('a drain without settings evicts what it may, waits, and fails', () => {
   expect(parseDrain({})).toEqual({
     graceSeconds: undefined,
     unmanaged: 'block',
@@ -47,7 +47,7 @@ test('a drain that says nothing evicts what it may, waits, and fails', () => {
   expect(parseDrain({ gracePeriod: '100ms' }).graceSeconds).toBe(1);
 });
 
-test('a pool that says everything is read', () => {
+test('a pool with all settings is read', () => {
   const nodeSelector = { matchLabels: { role: 'edge' } };
   expect(
     parsePool(
@@ -75,8 +75,10 @@ test('a rollout policy is read', () => {
   expect(parseRolloutPolicy(fragment('RolloutPolicy', { maxFailures: 3 }))).toEqual({
     name: 'edge',
     maxFailures: 3,
+    health: 'tolerant',
     selector: {},
   });
+  expect(parseRolloutPolicy(fragment('RolloutPolicy', { maxFailures: 3, health: 'strict' })).health).toBe('strict');
 });
 
 test.each([

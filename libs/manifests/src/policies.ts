@@ -10,7 +10,7 @@ export type MaxUnavailable =
   | { readonly kind: 'count'; readonly n: number }
   | { readonly kind: 'percent'; readonly p: number };
 
-/** A pool with everything that its fragment leaves to the defaults. */
+/** A pool with the defaults for everything that its fragment does not set. */
 export interface ParsedPool {
   readonly name: string;
   readonly maxUnavailable: MaxUnavailable;
@@ -18,15 +18,15 @@ export interface ParsedPool {
   readonly text: string;
   readonly applyMs: number;
   readonly drainMs: number;
-  /** How to drain, as written: it goes with the lease, so that the drainer needs to know no pool. */
+  /** The drain settings as written. The lease contains them, so that the drainer needs no pools. */
   readonly drain: WrittenDrain;
   readonly drift: 'report' | 'overwrite' | 'repair';
-  /** How long a silent node keeps its unit; undefined: for ever. */
+  /** How long a silent node keeps its unit; undefined: forever. */
   readonly ignoreSilentMs: number | undefined;
   readonly selector: NodeSelector;
 }
 
-/** The defaults of a pool, and the pool of the nodes that no other selects. */
+/** The default settings, and the pool of the nodes that no other pool selects. */
 export const DEFAULT_POOL: ParsedPool = {
   name: 'default',
   maxUnavailable: { kind: 'count', n: 1 },
@@ -39,40 +39,48 @@ export const DEFAULT_POOL: ParsedPool = {
   selector: {},
 };
 
-/** A rollout policy, read. */
+/** A parsed rollout policy. */
 export interface ParsedRolloutPolicy {
   readonly name: string;
   readonly maxFailures: number;
+  /** Whether unhealthy nodes get changes. */
+  readonly health: 'tolerant' | 'strict';
   readonly selector: NodeSelector;
 }
 
 /** Reads a checked fragment of kind Pool. */
 export function parsePool(fragment: Fragment): ParsedPool {
   const spec = fragment.spec as unknown as PoolSpec;
-  const written = spec.maxUnavailable ?? 1;
+  const maxUnavailable = spec.maxUnavailable ?? 1;
   return {
     name: fragment.name,
-    maxUnavailable:
-      typeof written === 'number'
-        ? { kind: 'count', n: written }
-        : { kind: 'percent', p: Number.parseInt(written, 10) },
-    text: String(written),
+    maxUnavailable: parseMaxUnavailable(maxUnavailable),
+    text: String(maxUnavailable),
     applyMs: durationMs(spec.applyTimeout ?? '') ?? DEFAULT_POOL.applyMs,
     drainMs:
       (durationMs(spec.drainTimeout ?? '') ?? DEFAULT_POOL.drainMs) * (spec.drain?.onTimeout === 'force' ? 2 : 1),
     drain: (spec.drain ?? {}) as WrittenDrain,
     drift: spec.drift ?? DEFAULT_POOL.drift,
-    ignoreSilentMs: durationMs(spec.silentNodes?.ignoreAfter ?? ''),
+    ignoreSilentMs: typeof spec.silentNodes === 'object' ? durationMs(spec.silentNodes.ignoreAfter) : undefined,
     selector: selectorOf(fragment),
   };
+}
+
+/** Reads a checked `maxUnavailable`: `2`, `"2"` or `"10%"`. */
+export function parseMaxUnavailable(written: number | string): MaxUnavailable {
+  const n = Number.parseInt(String(written), 10);
+  return String(written).endsWith('%') ? { kind: 'percent', p: n } : { kind: 'count', n };
 }
 
 /** Reads a checked fragment of kind RolloutPolicy. */
 export function parseRolloutPolicy(fragment: Fragment): ParsedRolloutPolicy {
   const spec = fragment.spec as unknown as RolloutPolicySpec;
-  return { name: fragment.name, maxFailures: spec.maxFailures, selector: selectorOf(fragment) };
+  const { maxFailures, health = 'tolerant' } = spec;
+  return { name: fragment.name, maxFailures, health, selector: selectorOf(fragment) };
 }
 
-/** Who may change what the nodes of a pool get, as its checked fragment says; empty: everyone who may at all. */
+/**
+ * Who may change the nodes of a pool, according to its checked fragment; empty: everyone with permission in Kubernetes.
+ */
 export const editorsOf = (fragment: Fragment): readonly EditorsSpec[] =>
   (fragment.spec as unknown as PoolSpec).editors ?? [];

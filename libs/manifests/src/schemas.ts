@@ -2,6 +2,7 @@ import { aboutOf, descriptionOf } from './shape/description.js';
 import { definitionsOf, withTemplates } from './shape/json-schema.js';
 import type { Schema } from './shape/checked.js';
 import { SHORT_NAME } from './fragment-name.js';
+import { ContentSource } from './kinds/file.js';
 import { KINDS } from './kinds/registry.js';
 import type { Kind } from './kinds/kind.js';
 import { MatchExpression, NodeSelector } from './selector.js';
@@ -11,8 +12,8 @@ import { API_VERSION, ManifestHead, Metadata } from './manifest.js';
 export const manifestSchemas = (): Readonly<Record<string, Schema>> =>
   Object.fromEntries(KINDS.map((kind) => [kind.name, schemaOf(kind)]));
 
-/** What templates are never looked for in. */
-const WITHOUT_TEMPLATES = [NodeSelector.name, MatchExpression.name];
+/** Fields without templates. */
+const WITHOUT_TEMPLATES = [NodeSelector.name, MatchExpression.name, ContentSource.name];
 
 function schemaOf(kind: Kind): Schema {
   const metadata = { $ref: `#/definitions/${Metadata.name}` };
@@ -29,7 +30,7 @@ function schemaOf(kind: Kind): Schema {
     properties: {
       apiVersion: { description: descriptionOf(ManifestHead, 'apiVersion'), const: API_VERSION },
       kind: { description: descriptionOf(ManifestHead, 'kind'), const: kind.name },
-      // A draft-07 reference hides what stands next to it.
+      // A draft-07 reference hides its sibling fields.
       metadata: { description: descriptionOf(ManifestHead, 'metadata'), allOf: [metadata, ...names] },
       spec: {
         description: descriptionOf(ManifestHead, 'spec'),

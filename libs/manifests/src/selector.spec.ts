@@ -26,7 +26,7 @@ describe('selects', () => {
     expect(holds(expression, labels)).toBe(selected);
   });
 
-  test('all conditions must hold', () => {
+  test('all conditions must be true', () => {
     const selector = {
       matchLabels: { role: 'edge' },
       matchExpressions: [{ key: 'zone', operator: 'Exists' }],
@@ -36,7 +36,7 @@ describe('selects', () => {
     expect(selects(selector, { role: 'core', zone: 'a' })).toBe(false);
   });
 
-  test('each operator is the contrary of another', () => {
+  test('each operator is the opposite of another', () => {
     const labels = fc.dictionary(fc.constantFrom('a', 'b'), fc.constantFrom('x', 'y', ''));
     const values = fc.array(fc.constantFrom('x', 'y', ''), { minLength: 1 });
     fc.assert(

@@ -1,8 +1,8 @@
 import { Fields } from './shape/description.js';
 import { NestedList, Optional, Ruled, type Problem } from './shape/checked.js';
-import { LABEL_KEY, LABEL_KEY_MESSAGE, LabelMap, patternForm, Text, TextList, Word } from './shape/forms.js';
+import { LABEL_KEY_FORM, LABEL_VALUE_FORM, LabelMap, Text, TextList, Word } from './shape/forms.js';
 
-/** Kubernetes' four. */
+/** The four operators of Kubernetes. */
 const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const;
 export type Operator = (typeof OPERATORS)[number];
 
@@ -35,12 +35,12 @@ export type Operator = (typeof OPERATORS)[number];
   values: 'Values to compare with. Required for `In` and `NotIn`, forbidden for the others.',
 })
 export class MatchExpression {
-  @Text(patternForm('bad-label-key', LABEL_KEY, LABEL_KEY_MESSAGE)) readonly key!: string;
+  @Text(LABEL_KEY_FORM) readonly key!: string;
   @Word(OPERATORS, 'unknown-operator') readonly operator!: Operator;
-  @Optional() @TextList() readonly values?: readonly string[];
+  @Optional() @TextList(LABEL_VALUE_FORM) readonly values?: readonly string[];
 }
 
-/** Which nodes a fragment is for: all conditions must hold, and `{}` has none. */
+/** Which nodes a fragment selects: all conditions must be true, and `{}` has none. */
 @Fields({
   matchLabels: 'Labels that must all be present with exactly these values.',
   matchExpressions: 'Conditions that must all hold.',
@@ -50,10 +50,10 @@ export class NodeSelector {
   @Optional() @NestedList(() => MatchExpression) readonly matchExpressions?: readonly MatchExpression[];
 }
 
-/** What to tell who left the selector out. */
+/** The message for a missing selector. */
 export const SELECTOR_ABSENT = 'nodeSelector is required; {} means every node';
 
-/** Whether a selector selects a node with these labels, as Kubernetes would. */
+/** Whether a selector selects a node with these labels, as in Kubernetes. */
 export function selects(selector: NodeSelector, labels: Readonly<Record<string, string>>): boolean {
   for (const key in selector.matchLabels) {
     if (!Object.hasOwn(labels, key) || labels[key] !== selector.matchLabels[key]) return false;
@@ -64,7 +64,7 @@ export function selects(selector: NodeSelector, labels: Readonly<Record<string, 
   return true;
 }
 
-/** The selector of a fragment that was checked. One without selects nothing. */
+/** The selector of a checked fragment. A fragment without one selects nothing. */
 export function selectorOf(fragment: { readonly spec?: Readonly<Record<string, unknown>> | undefined }): NodeSelector {
   return (fragment.spec?.['nodeSelector'] as NodeSelector | undefined) ?? NOTHING;
 }
@@ -92,16 +92,16 @@ function holds(expression: MatchExpression, labels: Readonly<Record<string, stri
 
 function valuesProblems(expression: Readonly<Record<string, unknown>>): readonly Problem[] {
   const { operator, values } = expression;
-  const given = Array.isArray(values) && values.length > 0;
-  if ((operator === 'In' || operator === 'NotIn') && (values === undefined || (Array.isArray(values) && !given))) {
+  const hasValues = Array.isArray(values) && values.length > 0;
+  if ((operator === 'In' || operator === 'NotIn') && (values === undefined || (Array.isArray(values) && !hasValues))) {
     return [{ at: 'values', code: 'required', message: `${operator} needs at least one value` }];
   }
-  if ((operator === 'Exists' || operator === 'DoesNotExist') && given) {
+  if ((operator === 'Exists' || operator === 'DoesNotExist') && hasValues) {
     return [{ at: 'values', code: 'forbidden', message: `${operator} takes no values` }];
   }
   return [];
 }
 
-/** Whether two sets of labels are the same, in whatever order. */
+/** Whether two sets of labels are equal, in any order. */
 export const sameLabels = (a: Readonly<Record<string, string>>, b: Readonly<Record<string, string>>): boolean =>
   JSON.stringify(Object.entries(a).sort()) === JSON.stringify(Object.entries(b).sort());

@@ -1,4 +1,4 @@
-/** A piece of a text with templates: literal text, or something of the node to be put in. */
+/** A piece of a text with templates: literal text, or a property of the node to insert. */
 export type TemplatePart =
   | { readonly part: 'text'; readonly text: string }
   | { readonly part: 'name' }
@@ -10,12 +10,12 @@ export interface TemplateProblem {
   readonly message: string;
 }
 
-/** What parsing gave: the pieces, or every problem. */
+/** The result of parsing: the pieces, or every problem. */
 export type ParsedTemplate =
   | { readonly ok: true; readonly parts: readonly TemplatePart[] }
   | { readonly ok: false; readonly problems: readonly TemplateProblem[] };
 
-/** Whether a text has anything for rendering to do. */
+/** Whether a text contains templates. */
 export const hasTemplate = (text: string): boolean => text.includes(OPEN);
 
 /** Splits a text at its templates: `{{ node.name }}`, `{{ node.labels.KEY }}`, and `{{{{` for a literal `{{`. */
@@ -74,5 +74,5 @@ function parseExpression(expression: string): TemplatePart | TemplateProblem {
 
 const bad = (message: string): TemplateProblem => ({ code: 'bad-template', message });
 
-/** Messages stay readable when somebody forgot a closing brace a page above. */
+/** Keeps messages readable if a closing brace is missing a page above. */
 const excerpt = (text: string): string => (text.length <= 60 ? text : `${text.slice(0, 60)}…`);

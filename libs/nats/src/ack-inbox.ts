@@ -3,14 +3,14 @@ import { errors, type Msg, type MsgHdrs, type NatsConnection } from '@nats-io/na
 import { monotonicMs } from '#libs/process';
 import { ConnectionLostError } from './errors.js';
 
-/** What a stream says to a message that was published to it. */
+/** A stream's answer to a published message. */
 export interface StreamAnswer {
   readonly seq: number;
-  /** Of a batch: how many messages it took. */
+  /** For a batch: how many messages it has. */
   readonly count: number;
 }
 
-/** Called once: with the stream's answer, or with the error that it answered or that befell the message. */
+/** Called once, with the stream's answer, or with the error if there is none. */
 type AnswerCallback = (answer: StreamAnswer | Error) => void;
 
 interface PendingAnswer {
@@ -21,8 +21,9 @@ interface PendingAnswer {
 const SWEEP_MS = 250;
 
 /**
- * Publishes to streams and takes their answers from one subscription, for writers with thousands of messages under way.
- * The client's own `publish` makes an error with a trace, a timer and a chain of promises for each: half of the cost.
+ * Publishes to streams and receives their answers on one subscription, for writers with thousands of messages in
+ * flight. The client's own `publish` creates an error with a trace, a timer and a chain of promises for each message,
+ * which is half of the cost.
  */
 export class AckInbox {
   private readonly inbox: string;
@@ -48,12 +49,12 @@ export class AckInbox {
     try {
       this.nc.publish(subject, text, { reply: this.inbox + token, headers: head });
     } catch (error) {
-      // Not at once: who publishes does not expect an answer before it has gone on.
+      // Not at once: a publisher does not expect an answer before it has continued.
       queueMicrotask(() => this.answer(token, error as Error));
     }
   }
 
-  /** The connection is gone: answers to what was sent cannot come any more. */
+  /** The connection is gone, so answers to what was sent cannot arrive any more. */
   lose(): void {
     for (const token of [...this.pending.keys()])
       this.answer(token, new ConnectionLostError('the connection to the server was lost'));
@@ -70,10 +71,10 @@ export class AckInbox {
   }
 
   private answer(token: string, answer: StreamAnswer | Error): void {
-    const found = this.pending.get(token);
-    if (found === undefined) return;
+    const entry = this.pending.get(token);
+    if (entry === undefined) return;
     this.pending.delete(token);
-    found.callback(answer);
+    entry.callback(answer);
   }
 
   private sweep(): void {
@@ -96,7 +97,7 @@ interface Answer {
 
 function answerOf(message: Msg): StreamAnswer | Error {
   if (message.data.length === 0) {
-    // The first of a batch is answered with nothing, and a subject without a stream by the server itself.
+    // The answer to the first message of a batch is empty. If a subject has no stream, the server itself answers.
     return message.headers?.code === 503 ? new errors.NoRespondersError(message.subject) : { seq: 0, count: 0 };
   }
   try {

@@ -11,7 +11,7 @@ import { ensureTopology, kvStream, kvSubject } from './topology.js';
 
 const WEEK_MS = 7 * 24 * 3_600_000;
 
-describe('what nothing names', () => {
+describe('an unreferenced value', () => {
   const nats = natsFixture();
   let bus: Bus;
   let blobs: Blobs;
@@ -19,8 +19,8 @@ describe('what nothing names', () => {
     sweepBlobs({
       bus,
       bucket: CONFIGS,
-      naming: async () => (key) => named.includes(key),
-      unnamedMs: WEEK_MS,
+      readReferences: async () => (key) => named.includes(key),
+      unreferencedMs: WEEK_MS,
       settledMs: 0,
       logger: SILENT,
       ...more,
@@ -40,7 +40,7 @@ describe('what nothing names', () => {
   });
   afterAll(() => bus.close());
 
-  it('is marked once, keeps its content, and the rest is left alone', async () => {
+  it('is marked once and keeps its content, and other values are unchanged', async () => {
     await put('a', 'b');
     expect(await sweep(['n1.a'])).toEqual({ marked: 1, unmarked: 0, looked: 2 });
     expect([await ttl('n1.a'), await ttl('n1.b')]).toEqual(['', String(7 * 24 * 3_600)]);
@@ -48,32 +48,32 @@ describe('what nothing names', () => {
     expect(await sweep(['n1.a'])).toEqual({ marked: 0, unmarked: 0, looked: 2 });
   });
 
-  it('is deleted by the server when its time has run out, and what is named is not', async () => {
+  it('is deleted by the server when its time is over, and referenced values are not', async () => {
     await put('a', 'b');
-    await sweep(['n1.a'], { unnamedMs: 1_000 });
+    await sweep(['n1.a'], { unreferencedMs: 1_000 });
     await until(async () => (await blobs.config('n1', 'b')) === undefined);
     expect(await blobs.config('n1', 'a')).toBe('{"hash":"a"}');
     expect(await sweep(['n1.a'])).toEqual({ marked: 0, unmarked: 0, looked: 1 });
   });
 
-  it('stays when it is named again, by a sweep that finds it so', async () => {
+  it('stays if a later sweep finds a reference', async () => {
     await put('a');
     await sweep([]);
     expect(await sweep(['n1.a'])).toEqual({ marked: 0, unmarked: 1, looked: 1 });
     expect([await ttl('n1.a'), await blobs.config('n1', 'a')]).toEqual(['', '{"hash":"a"}']);
   });
 
-  it('stays when it is rendered again', async () => {
+  it('stays if it is rendered again', async () => {
     await put('a');
     await sweep([]);
     await put('a');
     expect(await ttl('n1.a')).toBe('');
   });
 
-  it('is not marked when it was rendered again while the sweep looked', async () => {
+  it('is not marked if it was rendered again during the sweep', async () => {
     await put('a', 'b');
     const swept = await sweep([], {
-      naming: async () => {
+      readReferences: async () => {
         await put('a');
         return () => false;
       },
@@ -82,12 +82,12 @@ describe('what nothing names', () => {
     expect([await ttl('n1.a'), await ttl('n1.b')]).toEqual(['', expect.stringMatching(/^\d+$/)]);
   });
 
-  it('is left alone while the fact that names it may be on its way', async () => {
+  it('is left alone while the fact that refers to it may still be written', async () => {
     await put('a');
     expect(await sweep([], { settledMs: 3_600_000 })).toMatchObject({ marked: 0 });
   });
 
-  it('may be in either bucket, and one that is empty or holds a key deleted by hand is no trouble', async () => {
+  it('may be in either bucket; an empty bucket and a key that was deleted by hand are accepted', async () => {
     const [key] = await blobs.putTargets('c1', { n1: { from: '', to: 'a', recipe: 'r' } });
     expect(await sweep([], { bucket: TARGETS })).toMatchObject({ marked: 1 });
     expect(await blobs.targets([key as string])).toEqual({ n1: { from: '', to: 'a', recipe: 'r' } });
@@ -97,7 +97,7 @@ describe('what nothing names', () => {
     expect(await sweep([])).toEqual({ marked: 0, unmarked: 0, looked: 0 });
   });
 
-  it('runs out in a bucket that was made before values could', async () => {
+  it('also expires in a bucket that was created before values could', async () => {
     const { config } = await bus.jsm.streams.info(kvStream(CONFIGS));
     await bus.jsm.streams.delete(kvStream(CONFIGS));
     await bus.jsm.streams.add({ ...config, allow_msg_ttl: false });
@@ -106,11 +106,11 @@ describe('what nothing names', () => {
     expect(await sweep([])).toMatchObject({ marked: 1 });
   });
 
-  it('a reading to the end ends, though what was the end is gone by then', async () => {
+  it('a read to the end finishes, even if the last message was deleted meanwhile', async () => {
     await put('a', 'b');
     const { stored } = bus;
-    const before = jest.spyOn(bus, 'stored').mockImplementationOnce(async (...asked) => {
-      const found = await stored.apply(bus, asked);
+    const before = jest.spyOn(bus, 'stored').mockImplementationOnce(async (...args) => {
+      const found = await stored.apply(bus, args);
       await bus.jsm.streams.purge(kvStream(CONFIGS), { filter: kvSubject(CONFIGS, 'n1.b') });
       return found;
     });

@@ -3,7 +3,7 @@ import { sweep, type Handlers, type StoredBlob, type SweepPort, type SweepTimes,
 import type { Logger } from '#libs/process';
 import { carryOut } from './carry-out.js';
 import type { Bus } from './connection.js';
-import { REFUSALS } from './ledger.js';
+import { REFUSALS } from './errors.js';
 import { headersOf, isDeletion, plainHeaders } from './messages.js';
 import { pipelined } from './signal.js';
 import { readAll } from './stream-reader.js';
@@ -12,8 +12,11 @@ import { kvStream, kvSubject } from './topology.js';
 export interface SweepOptions extends SweepTimes {
   readonly bus: Bus;
   readonly bucket: string;
-  /** Says which keys are named. Called after the bucket was read, so that it knows what was written before. */
-  readonly naming: () => Promise<(key: string) => boolean>;
+  /**
+   * Returns the referenced keys. Called after the bucket was read, so that it includes references to what was written
+   * before.
+   */
+  readonly readReferences: () => Promise<(key: string) => boolean>;
   readonly logger: Logger;
 }
 
@@ -21,18 +24,24 @@ interface Value extends StoredBlob {
   readonly sequence: number;
 }
 
-/** The server's own header: after so many seconds it deletes the message. */
+/** The server's own header: it deletes the message after this many seconds. */
 const TTL = 'Nats-TTL';
 const WIDTH = 32;
 
-/** Lets what nothing names in a bucket run out. */
-export async function sweepBlobs({ bus, bucket, naming, logger, ...times }: SweepOptions): Promise<SweepResult> {
+/** Lets the unreferenced values of a bucket expire. */
+export async function sweepBlobs({
+  bus,
+  bucket,
+  readReferences,
+  logger,
+  ...times
+}: SweepOptions): Promise<SweepResult> {
   const handlers: Handlers<SweepPort<Value>> = {
     'list-blobs': async () => {
       const { ts } = await bus.streamInfo(kvStream(bucket));
       return { blobs: await listValues(bus, bucket), nowMs: Date.parse(ts ?? '') };
     },
-    'read-names': naming,
+    'read-references': readReferences,
     'rewrite-blobs': async ({ blobs, liveMs }) => {
       const ttlSeconds = liveMs === undefined ? undefined : Math.max(1, Math.round(liveMs / 1_000));
       let count = 0;
@@ -63,17 +72,17 @@ async function listValues(bus: Bus, bucket: string): Promise<readonly Value[]> {
   return values;
 }
 
-/** False when somebody has written it since, or it is gone. */
+/** False if it was written since, or is gone. */
 async function rewrite(
   bus: Bus,
   bucket: string,
   { key, sequence }: Value,
   ttlSeconds: number | undefined,
 ): Promise<boolean> {
-  const stored = await bus.stored(kvStream(bucket), { seq: sequence });
-  if (stored === null) return false;
+  const message = await bus.stored(kvStream(bucket), { seq: sequence });
+  if (message === null) return false;
   try {
-    await bus.publish(kvSubject(bucket, key), stored.string(), {
+    await bus.publish(kvSubject(bucket, key), message.string(), {
       headers: headersOf(ttlSeconds === undefined ? {} : { [TTL]: String(ttlSeconds) }),
       expect: { lastSubjectSequence: sequence },
     });

@@ -34,8 +34,8 @@ const ABSENT_AFTER_MS = 5_000;
 /** Large, immutable values, written before the fact that names them. Writing a value again protects it from a sweep. */
 export class Blobs {
   /** By hash: a config that many nodes share is read and checked once. */
-  private readonly known = new Map<string, Config>();
-  private knownBytes = 0;
+  private readonly cache = new Map<string, Config>();
+  private cacheBytes = 0;
 
   constructor(
     private readonly bus: Bus,
@@ -53,11 +53,11 @@ export class Blobs {
 
   /** The configs with these names, in the same order; undefined for one that is missing or does not match its hash. */
   async configs(names: readonly ConfigName[]): Promise<readonly (Config | undefined)[]> {
-    const found: (Config | undefined)[] = names.map(() => undefined);
+    const configs: (Config | undefined)[] = names.map(() => undefined);
     await pipelined(names.entries(), WIDTH, async ([i, name]) => {
-      found[i] = this.known.get(name.hash) ?? (await this.readConfig(name));
+      configs[i] = this.cache.get(name.hash) ?? (await this.readConfig(name));
     });
-    return found;
+    return configs;
   }
 
   private async readConfig(name: ConfigName): Promise<Config | undefined> {
@@ -73,12 +73,12 @@ export class Blobs {
       );
       return undefined;
     }
-    if (this.known.size >= MAX_KNOWN || this.knownBytes >= MAX_KNOWN_BYTES) {
-      this.known.clear();
-      this.knownBytes = 0;
+    if (this.cache.size >= MAX_KNOWN || this.cacheBytes >= MAX_KNOWN_BYTES) {
+      this.cache.clear();
+      this.cacheBytes = 0;
     }
-    if (!this.known.has(name.hash)) this.knownBytes += (text as string).length;
-    this.known.set(name.hash, config);
+    if (!this.cache.has(name.hash)) this.cacheBytes += (text as string).length;
+    this.cache.set(name.hash, config);
     return config;
   }
 

@@ -1,7 +1,10 @@
 import { UnreachableError, type Effects, type Handlers, type Program } from '#libs/engine';
 import { isConnectionTrouble } from './errors.js';
 
-/** Runs a program to its end: each effect is carried out by its handler, and what that throws is the program's. */
+/**
+ * Runs a program to its end. Each effect is carried out by its handler, and errors of a handler are thrown into the
+ * program.
+ */
 export async function carryOut<P, T>(program: Program<Effects<P>, T>, handlers: Handlers<P>): Promise<T> {
   const perform = handlers as unknown as Readonly<Record<string, (effect: Effects<P>) => unknown>>;
   let next = program.next();

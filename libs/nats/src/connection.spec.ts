@@ -11,12 +11,12 @@ const peer = (name: string, activeMs: number) => ({
   lag: 0,
 });
 
-describe('whose word about a stream counts', () => {
-  test('that of a single server', () => {
+describe('the state of a stream is trusted', () => {
+  test('from a single server', () => {
     expect(isLed(undefined)).toBe(true);
     expect(isLed({ name: 'c', leader: 'a' })).toBe(true);
   });
-  test('that of a leader that heard from a majority lately', () => {
+  test('from a leader that recently heard from a majority', () => {
     expect(isLed({ name: 'c', leader: 'a', replicas: [peer('b', 300), peer('c', 60_000)] })).toBe(true);
     expect(
       isLed({
@@ -26,13 +26,13 @@ describe('whose word about a stream counts', () => {
       }),
     ).toBe(true);
   });
-  test('not that of one who is cut off from the others, nor that of any other server while there is no leader', () => {
+  test('neither from a leader that is cut off, nor from another server while there is no leader', () => {
     expect(isLed({ name: 'c', leader: 'a', replicas: [peer('b', 5_000), peer('c', 60_000)] })).toBe(false);
     expect(isLed({ name: 'c', replicas: [peer('b', 300), peer('c', 300)] } as never)).toBe(false);
   });
 });
 
-test('a cluster without a majority is trouble that passes, and no bug', () => {
+test('a cluster without a majority is a temporary error, not a bug', () => {
   expect(isConnectionTrouble(new NoLeaderError('none'))).toBe(true);
   expect(
     isConnectionTrouble(

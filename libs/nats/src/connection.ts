@@ -12,12 +12,27 @@ import {
   type StreamInfo,
   type StreamInfoRequestOptions,
 } from '@nats-io/jetstream';
-import { createInbox, nanos, type Msg, type MsgHdrs, type NatsConnection, type Status } from '@nats-io/nats-core';
+import {
+  createInbox,
+  nanos,
+  type Msg,
+  type MsgHdrs,
+  type NatsConnection,
+  type Payload,
+  type Status,
+} from '@nats-io/nats-core';
 import { isAtLeast, OLDEST_NATS_SERVER, SILENT, type Logger } from '#libs/process';
 import { AckInbox, type StreamAnswer } from './ack-inbox.js';
 import type { ConnectionOptions } from './connecting/connection-options.js';
 import { dial } from './connecting/dialer.js';
-import { ConnectionLostError, NoLeaderError, ServerTooOldError } from './errors.js';
+import {
+  ConnectionLostError,
+  isWithoutJetStream,
+  isWithoutLeader,
+  NoLeaderError,
+  ServerTooOldError,
+} from './errors.js';
+import { growingMs, pause } from './signal.js';
 
 export interface BusOptions extends ConnectionOptions {
   /** Shown in the server's list of connections. */
@@ -38,7 +53,7 @@ export class Bus {
   readonly js: JetStreamClient;
   private readonly acks: AckInbox;
   private readonly listeners = new Set<(connected: boolean) => void>();
-  private readonly asking = new Set<() => void>();
+  private readonly requests = new Set<() => void>();
   private up = true;
 
   constructor(
@@ -77,15 +92,15 @@ export class Bus {
     return createInbox(this.inboxPrefix);
   }
 
-  /** Stores a message; resolves when the server has it. */
-  publish(subject: string, text: string, options: Partial<JetStreamPublishOptions> = {}): Promise<PubAck> {
-    return this.unlessLost(() => this.js.publish(subject, text, options));
+  /** Stores a message. Resolves when the server has it. */
+  publish(subject: string, body: Payload, options: Partial<JetStreamPublishOptions> = {}): Promise<PubAck> {
+    return this.unlessLost(() => this.js.publish(subject, body, options));
   }
 
   /** Stores one of many messages. Calls back once, later. */
-  store(subject: string, text: string, head: MsgHdrs, heard: (answer: StreamAnswer | Error) => void): void {
-    if (this.connected) this.acks.publish(subject, text, head, heard);
-    else queueMicrotask(() => heard(new ConnectionLostError('the connection to the server was lost')));
+  store(subject: string, text: string, head: MsgHdrs, onAnswer: (answer: StreamAnswer | Error) => void): void {
+    if (this.connected) this.acks.publish(subject, text, head, onAnswer);
+    else queueMicrotask(() => onAnswer(new ConnectionLostError('the connection to the server was lost')));
   }
 
   /** Publishes to the current subscribers. Without a connection or a subscriber, the message is lost. */
@@ -106,31 +121,45 @@ export class Bus {
     return this.unlessLost(() => this.jsm.streams.getMessage(stream, query));
   }
 
-  /** The stream as its leader has it. Throws NoLeaderError when another server answered. */
-  async streamInfo(stream: string, asked: Partial<StreamInfoRequestOptions> = {}): Promise<StreamInfo> {
-    const info = await this.unlessLost(() => this.jsm.streams.info(stream, asked));
+  /** The stream as its leader has it. Throws NoLeaderError if another server answered. */
+  async streamInfo(stream: string, options: Partial<StreamInfoRequestOptions> = {}): Promise<StreamInfo> {
+    const info = await this.unlessLost(() => this.jsm.streams.info(stream, options));
     if (isLed(info.cluster)) return info;
     throw new NoLeaderError(
       `the stream ${stream} has no leader with a majority behind it: too few servers of the cluster are up, or they are electing one`,
     );
   }
 
-  /** Rejects as soon as the connection is lost, where the client library would keep waiting. */
+  /** Repeats a read while its stream elects a leader, for as long as a request may take. */
+  async whileElecting<T>(read: () => Promise<T>): Promise<T> {
+    const untilMs = performance.now() + this.timeoutMs;
+    for (let tries = 0; ; tries += 1) {
+      try {
+        return await read();
+      } catch (error) {
+        const isPassing = isWithoutLeader(error) || (isWithoutJetStream(error) && this.isClustered);
+        if (!isPassing || performance.now() > untilMs) throw error;
+        await pause(growingMs(tries, 50, 500));
+      }
+    }
+  }
+
+  /** Rejects as soon as the connection is lost, when the client library would keep waiting. */
   unlessLost<T>(ask: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const lose = (): void => reject(new ConnectionLostError('the connection to the server was lost'));
       if (!this.connected) return lose();
-      this.asking.add(lose);
+      this.requests.add(lose);
       ask()
         .then(resolve, reject)
-        .finally(() => this.asking.delete(lose));
+        .finally(() => this.requests.delete(lose));
     });
   }
 
   /** Flushes pending messages and closes the connection. */
   async close(): Promise<void> {
     if (this.nc.isClosed()) return;
-    // Without a server nothing can be flushed.
+    // Without a server, nothing can be flushed.
     if (this.connected) await this.nc.drain().catch(() => this.nc.close());
     else await this.nc.close();
   }
@@ -156,7 +185,7 @@ export class Bus {
     if (this.up === connected) return;
     this.up = connected;
     if (!connected) {
-      for (const lose of this.asking) lose();
+      for (const lose of this.requests) lose();
       this.acks.lose();
     }
     for (const listener of this.listeners) listener(connected);
@@ -184,8 +213,8 @@ export async function connectBus(options: BusOptions): Promise<Bus> {
 export function isLed(cluster: ClusterInfo | undefined): boolean {
   if (cluster === undefined) return true;
   const replicas = cluster.replicas ?? [];
-  const heard = replicas.filter(({ active }) => active < nanos(HEARD_MS)).length;
-  return Boolean(cluster.leader) && (heard + 1) * 2 > replicas.length + 1;
+  const onAnswer = replicas.filter(({ active }) => active < nanos(HEARD_MS)).length;
+  return Boolean(cluster.leader) && (onAnswer + 1) * 2 > replicas.length + 1;
 }
 
 function requireVersion(nc: NatsConnection): void {

@@ -50,7 +50,7 @@ export const counterCore: Core<Counts, CounterInput> = {
         answers.set(input, { ok: false, code: 'not-found', message: `there is no node ${input.node}` });
       }
     }
-    return { facts, answers, held: new Set(), needs: [], more: false, wakeAtMs: undefined };
+    return { facts, answers, waiting: new Set(), needs: [], more: false, wakeAtMs: undefined };
   },
   takeTouched(state) {
     const touched = new Set(state.touched);
@@ -85,6 +85,7 @@ export const reported = (node: string, reportSequence: number): NewFactOf<'node.
   bootId: '',
   fresh: false,
   differences: [],
+  notUndone: [],
   reportSequence,
 });
 
@@ -105,6 +106,8 @@ const statusOf = (node: string, seq: number, skipped: string): Omit<StatusView, 
   incompatibleReasons: [],
   drifted: [],
   driftedSince: '',
+  failingProbes: [],
+  notUndone: [],
   skipped,
   change: '',
 });

@@ -33,7 +33,7 @@ export class Election {
   private stopped = false;
   private done: Promise<void> = Promise.resolve();
   private unsubscribe: () => void = () => undefined;
-  /** Whether this copy may lead; a halted one does not stand. */
+  /** Whether this copy may lead. A halted copy does not run for election. */
   private stands = true;
   /** Whether another copy had the key when this one last checked. */
   otherLeads = false;
@@ -61,7 +61,7 @@ export class Election {
     this.done = this.run();
   }
 
-  /** Stands for election, or gives up the key and no longer stands. */
+  /** Runs for election, or gives up the key and stops running. */
   stand(stands: boolean): void {
     if (this.stands === stands) return;
     this.stands = stands;
@@ -88,20 +88,20 @@ export class Election {
 
   private async compete(): Promise<void> {
     try {
-      const found = await this.options.bus.stored(kvStream(LEADERS), { last_by_subj: this.subject });
-      const id = found === null || isStoredDeletion(found) ? undefined : found.string();
+      const message = await this.options.bus.stored(kvStream(LEADERS), { last_by_subj: this.subject });
+      const id = message === null || isStoredDeletion(message) ? undefined : message.string();
       this.otherLeads = id !== undefined && id !== this.id;
       if (!this.stands || this.stopped || (id !== undefined && this.otherLeads && !(await this.isGone(id)))) return;
       // Sequence 0 expects that there is no key. A deleted key, or one of our own, is overwritten at its sequence.
-      this.become(await this.write(found?.seq ?? 0));
+      this.become(await this.write(message?.seq ?? 0));
     } catch (error) {
       this.options.logger.debug({ error, service: this.options.name }, 'not elected');
     }
   }
 
   /**
-   * Whether the leader has lost its connection: nobody listens on its subject. After kill -9 the server knows at once.
-   * Asks twice, because a new subscription takes a moment to spread in a cluster.
+   * Whether the leader has lost its connection: its subject has no subscriber. After a kill -9, the server knows that
+   * at once. Asks twice, because a new subscription takes a moment to spread in a cluster.
    */
   private async isGone(id: string): Promise<boolean> {
     for (let times = 0; times < 2; times += 1) {

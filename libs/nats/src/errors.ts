@@ -11,7 +11,7 @@ export class AccessError extends Error {
   override readonly name = 'AccessError';
 }
 
-/** The server has no JetStream, and nothing here can be without. */
+/** The server has no JetStream, which is required here. */
 export class NoJetStreamError extends Error {
   override readonly name = 'NoJetStreamError';
   constructor(server: string) {
@@ -19,7 +19,7 @@ export class NoJetStreamError extends Error {
   }
 }
 
-/** What stands on the server is not what Sluice asks for, and could not be made so. */
+/** A stream or bucket differs from what Sluice needs, and could not be changed. */
 export class TopologyError extends Error {
   override readonly name = 'TopologyError';
   constructor(readonly differences: readonly string[]) {
@@ -27,30 +27,56 @@ export class TopologyError extends Error {
   }
 }
 
-/** Not now, but later or elsewhere: this copy does not lead. What was asked may be asked again. */
+/** The server's JetStream storage has no room for a stream that Sluice needs. */
+export class NoStorageError extends Error {
+  override readonly name = 'NoStorageError';
+  constructor(stream: string, bytes: number, options: ErrorOptions) {
+    super(
+      `NATS has too little JetStream storage for the stream ${stream}, which reserves ${bytes / 2 ** 20} MiB: ` +
+        'raise max_file_store in its config, or give its store_dir a larger disk',
+      options,
+    );
+  }
+}
+
+/** Not now, but later or elsewhere: this copy does not lead. The request may be repeated. */
 export class UnavailableError extends Error {
   override readonly name: string = 'UnavailableError';
 }
 
-/** This copy may not decide any more until somebody acts; the message says why. */
+/** This copy must not decide any more until a person acts. The message says why. */
 export class HaltedError extends UnavailableError {
   override readonly name = 'HaltedError';
 }
 
-/** A request that is not what its subject promises, with every reason. */
+/** The stream of changes has no room: the server refuses a change rather than delete one that nobody has read. */
+export class ChangesFullError extends UnavailableError {
+  override readonly name = 'ChangesFullError';
+  constructor(options: ErrorOptions) {
+    super(
+      'the stream CHANGES is full: the merger has not read what was published, or max_bytes of the stream is too small. See sluice doctor, and publish again',
+      options,
+    );
+  }
+}
+
+/** A request that does not match the schema of its subject, with every reason. */
 export class BadRequestError extends Error {
   override readonly name = 'BadRequestError';
 }
 
-/** The connection was lost before an answer came, or is not there: what was asked may have been done or not. */
+/**
+ * The connection was lost before an answer arrived, or does not exist. The request may or may not have been carried
+ * out.
+ */
 export class ConnectionLostError extends Error {
   override readonly name = 'ConnectionLostError';
 }
 
-/** Nobody answers for the streams: the server has no JetStream, or for a publisher the stream is not there. */
+/** There is no responder for the streams: the server has no JetStream, or the stream of a publisher does not exist. */
 export const isWithoutJetStream = (error: unknown): boolean => (error as Error).name === 'JetStreamNotEnabled';
 
-/** Nobody listens to the subject of a request. */
+/** The subject of a request has no subscriber. */
 export function isNoResponders(error: unknown): boolean {
   return error instanceof errors.NoRespondersError || (error instanceof errors.RequestError && error.isNoResponders());
 }
@@ -60,16 +86,24 @@ export class NoLeaderError extends Error {
   override readonly name = 'NoLeaderError';
 }
 
-/** The stream or bucket is not there: on a new server, the services make them when they start. */
+/** A server answered for a cluster that has no majority, or for a stream that has no leader yet. */
+export const isWithoutLeader = (error: unknown): boolean =>
+  error instanceof NoLeaderError || (error instanceof JetStreamApiError && error.status === 503);
+
+/** The stream or bucket does not exist. On a new server, the services create them when they start. */
 export const isMissingStream = (error: unknown): boolean =>
   (error as Partial<JetStreamApiError>).code === JetStreamApiCodes.StreamNotFound;
 
-/** Whether the server may or may not have done what it was asked: it was away, or did not answer in time. */
+/** The stream has as many bytes as it may, and refuses new messages. The server's code is that of any failing store. */
+export const isStreamFull = (error: unknown): boolean =>
+  error instanceof JetStreamApiError && error.code === STORE_FAILED && error.message.includes('maximum bytes exceeded');
+const STORE_FAILED = 10077;
+
+/** Whether the server may or may not have carried out a request: it was away, or did not answer in time. */
 export function isConnectionTrouble(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof AccessError) return false;
   if (error.cause !== undefined && isConnectionTrouble(error.cause)) return true;
-  // What a server says whose cluster has no majority, or no leader yet.
-  if (error instanceof JetStreamApiError) return error.status === 503;
+  if (error instanceof JetStreamApiError) return isWithoutLeader(error);
   return (
     error instanceof ConnectionLostError ||
     error instanceof NoLeaderError ||
@@ -82,3 +116,6 @@ export function isConnectionTrouble(error: unknown): boolean {
     /disconnect|timeout|no responders/i.test(error.message)
   );
 }
+
+/** The server's codes for wrong last message, wrong last sequence, incomplete batch: nothing was appended. */
+export const REFUSALS: ReadonlySet<number> = new Set([10070, 10071, 10164, 10176]);

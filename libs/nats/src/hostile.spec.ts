@@ -13,7 +13,7 @@ import { busMessage, type BusMessage } from './messages.js';
 import { readAll } from './stream-reader.js';
 import { ensureTopology, kvSubject, POISON } from './topology.js';
 
-/** Sends what the client library would refuse to send: a header whose name is no ASCII. */
+/** Sends what the client library would refuse to send: a header with a name that is not ASCII. */
 function publishRaw(url: string, subject: string, body: string): Promise<void> {
   const { hostname, port } = new URL(url);
   const head = 'NATS/1.0\r\nünïcode: ✓\r\n\r\n';
@@ -31,7 +31,7 @@ function publishRaw(url: string, subject: string, body: string): Promise<void> {
   });
 }
 
-describe('what anybody may send or edit', () => {
+describe('hostile input', () => {
   const nats = natsFixture();
   let bus: Bus;
 
@@ -47,7 +47,7 @@ describe('what anybody may send or edit', () => {
     return found;
   };
 
-  test('a header that the client cannot read hides neither the message nor those behind it', async () => {
+  test('an unreadable header hides neither its message nor later ones', async () => {
     await publishRaw(nats.server.url, 'node.applied.x', '{"a":1}');
     await bus.publish('node.applied.y', '{}');
     expect(await messages(REPORTS)).toMatchObject([
@@ -56,13 +56,13 @@ describe('what anybody may send or edit', () => {
     ]);
   });
 
-  test('a value with such a header is read all the same', async () => {
+  test('a value with an unreadable header is still read', async () => {
     const hash = 'ab'.repeat(32);
     await publishRaw(nats.server.url, kvSubject('configs', `x.${hash}`), '{"fragments":[]}');
     expect(await new Blobs(bus).config('x', hash)).toBe('{"fragments":[]}');
   });
 
-  test('what quotes a whole message is set aside with the beginning of the quote', async () => {
+  test('an error that quotes a whole message is set aside with the beginning of the quote', async () => {
     const poison = new Poison(bus, SILENT);
     const node = '"'.repeat(400_000);
     const message = { subject: 'node.applied.x', sequence: 7, text: JSON.stringify({ node }), time: '', headers: {} };
@@ -76,7 +76,7 @@ describe('what anybody may send or edit', () => {
     });
   });
 
-  test('what somebody put next to the poison hides none of it', async () => {
+  test('a foreign message next to the poison hides none of it', async () => {
     await bus.publish(kvSubject(POISON, 'foreign'), 'not JSON');
     await bus.publish(kvSubject(POISON, 'other'), '{"stream":7}');
     const fleet = await connectFleet({ servers: [nats.server.url] });
@@ -84,7 +84,7 @@ describe('what anybody may send or edit', () => {
     await fleet.close();
   });
 
-  test('snapshots that are none are passed over, and written over', async () => {
+  test('snapshots that are not snapshots are skipped and overwritten', async () => {
     const snapshots = new Snapshots(bus);
     const newest = () => newestSnapshot(snapshots, 'merger');
     await putSnapshot(snapshots, { service: 'merger', version: 1 }, { sequence: 5, state: { a: 1 } });
@@ -107,7 +107,7 @@ describe('what anybody may send or edit', () => {
     expect(await newest()).toMatchObject({ sequence: 6, state: { a: 2 } });
   });
 
-  test('a fact is void only if that is said after it', async () => {
+  test('a fact is void only if it was declared void after it was appended', async () => {
     const ledger = new Ledger(bus);
     const next = (await ledger.lastSequence()) + 2;
     await bus.publish(`ledger.voided.${next}`, '{}');

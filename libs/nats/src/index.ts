@@ -7,6 +7,7 @@ export { type LedgerParts, LedgerService, type LedgerServiceOptions } from './le
 export { LedgerTail } from './ledger-tail.js';
 export { type TrimOptions, trimLedger } from './ledger-trim.js';
 export { type AppendedFact, Ledger } from './ledger.js';
+export { type ObjectSweepOptions, sweepObjects } from './objects.js';
 export { Poison } from './poison.js';
 export { RequestEndpoints, type RequestEndpointsOptions, type RequestHandler } from './request-endpoints.js';
 export { ServiceNotes } from './service-notes.js';

@@ -19,7 +19,7 @@ describe('an input with large messages', () => {
   });
   afterAll(() => bus.close());
 
-  it('is handed over in order, in batches of a few megabytes', async () => {
+  it('is delivered in order, in batches of a few megabytes', async () => {
     const batches: (readonly number[])[] = [];
     const input = new InputStream({
       bus,
@@ -34,9 +34,36 @@ describe('an input with large messages', () => {
       },
     });
     input.start();
-    await until(() => batches.flat().length >= MANY || undefined, 'all have come');
+    await until(() => batches.flat().length >= MANY || undefined, 'all messages have arrived');
     input.stop();
     expect(batches.flat()).toEqual(Array.from({ length: MANY }, (_, i) => i + 1));
     expect(Math.max(...batches.map((batch) => batch.length))).toBeLessThanOrEqual(4);
+  });
+});
+
+describe('an input of core NATS', () => {
+  const nats = natsFixture();
+  let bus: Bus;
+
+  beforeAll(async () => {
+    bus = await connectBus({ servers: nats.server.url, name: 'input' });
+  });
+  afterAll(() => bus.close());
+
+  it('receives the subjects of its filters and nothing else', async () => {
+    const received: string[] = [];
+    const input = new InputStream({
+      bus,
+      subject: 'node.*.*',
+      source: { core: true, filters: ['node.applied.*', 'node.failed.*'] },
+      cursor: 0,
+      logger: SILENT,
+      handle: async (batch) => void received.push(...batch.map(({ subject }) => subject)),
+    });
+    input.start();
+    for (const kind of ['reported', 'applied', 'joined', 'failed']) bus.nc.publish(`node.${kind}.w-1`);
+    await until(() => received.includes('node.failed.w-1') || undefined, 'the last message has arrived');
+    input.stop();
+    expect(received).toEqual(['node.applied.w-1', 'node.failed.w-1']);
   });
 });

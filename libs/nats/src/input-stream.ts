@@ -1,4 +1,5 @@
 import type { JsMsg } from '@nats-io/jetstream';
+import type { Msg } from '@nats-io/nats-core';
 import type { Logger } from '#libs/process';
 import type { Bus } from './connection.js';
 import { UnavailableError } from './errors.js';
@@ -8,18 +9,18 @@ import { StreamReader } from './stream-reader.js';
 
 /** The source of an input: the second argument of `@EventPattern(subject, …)`. */
 export interface InputSource {
-  /** The stream to read; the pattern filters it, unless `filters` says otherwise. */
+  /** The stream to read. The pattern filters it, unless `filters` is set. */
   readonly stream?: string;
   /**
-   * None (`[]`): all of the stream. Of several the server compares each with every subject of a block, for each message
-   * that it looks for: with a subject for each node that was half of its work at 100,000.
+   * None (`[]`): the whole stream. If there are several, the server compares each with every subject of a block for
+   * each message that it searches. With a subject for each node, that was half of its work at 100,000 nodes.
    */
   readonly filters?: readonly string[];
-  /** Begin behind what the ledger says was decided. Without it: at the stream's start. */
+  /** Start after the last message that was processed according to the ledger. Without it, at the stream's start. */
   readonly from?: 'cursor';
-  /** Begin with the newest message of each subject. */
+  /** Start with the newest message of each subject. */
   readonly deliver?: 'last-per-subject';
-  /** Not a stream but core NATS: what comes while nobody listens is lost. */
+  /** Core NATS instead of a stream, with the same filters. Messages without a subscriber are lost. */
   readonly core?: true;
 }
 
@@ -34,13 +35,13 @@ export interface InputStreamOptions {
   readonly logger: Logger;
 }
 
-/** Messages handed over together. Twice as many are read ahead, so that the next batch is ready. */
+/** Messages delivered together. Twice as many are read ahead, so that the next batch is ready. */
 const BATCH = 500;
 /** The most bytes in a batch, unless it is a single message: a change may have nearly a megabyte. */
 const BATCH_BYTES = 4 * 2 ** 20;
-/** The most heartbeats that wait: older ones are stale anyway. */
+/** The most heartbeats that are queued: older ones are stale anyway. */
 const MOST_UNSTORED = 20_000;
-/** Nobody waits for messages that are not stored. */
+/** Messages that are not stored are not answered. */
 const UNSTORED_EVERY_MS = 250;
 
 /**
@@ -96,22 +97,22 @@ export class InputStream {
   private listen(): void {
     const waiting: BusMessage[] = [];
     const arrival = new Signal();
-    const subscription = this.options.bus.nc.subscribe(this.options.subject, {
-      callback: (error, message) => {
-        if (error !== null) return;
-        if (waiting.length >= MOST_UNSTORED) waiting.shift();
-        waiting.push({
-          subject: message.subject,
-          sequence: 0,
-          text: messageText(message.data),
-          time: '',
-          headers: plainHeaders(message),
-        });
-        arrival.give();
-      },
-    });
+    const { bus, subject, source } = this.options;
+    const callback = (error: Error | null, message: Msg): void => {
+      if (error !== null) return;
+      if (waiting.length >= MOST_UNSTORED) waiting.shift();
+      waiting.push({
+        subject: message.subject,
+        sequence: 0,
+        text: messageText(message.data),
+        time: '',
+        headers: plainHeaders(message),
+      });
+      arrival.give();
+    };
+    const subscriptions = (source.filters ?? [subject]).map((filter) => bus.nc.subscribe(filter, { callback }));
     this.close = () => {
-      subscription.unsubscribe();
+      for (const subscription of subscriptions) subscription.unsubscribe();
       arrival.give();
     };
     void this.drainUnstored(waiting, arrival);
@@ -120,7 +121,8 @@ export class InputStream {
   private async drainUnstored(waiting: BusMessage[], arrival: Signal): Promise<void> {
     for (let failures = 0; !this.stopped;) {
       if (waiting.length === 0) await arrival.wait();
-      // Ten thousand nodes send a thousand heartbeats a second: handing over each one would cost more than reading it.
+      // Ten thousand nodes send a thousand heartbeats per second. Delivering each one separately would cost more than
+      // reading it.
       await pause(UNSTORED_EVERY_MS);
       const batch = waiting.splice(0, MOST_UNSTORED);
       if (batch.length === 0) continue;
@@ -144,7 +146,7 @@ export class InputStream {
   }
 }
 
-/** Batches of the messages received so far. Reads ahead while a batch is being handled. */
+/** Yields batches of the messages received so far. Reads ahead while a batch is being handled. */
 async function* collect(reader: StreamReader, most: number): AsyncGenerator<readonly JsMsg[]> {
   const waiting: JsMsg[] = [];
   const [arrival, room] = [new Signal(), new Signal()];

@@ -1,10 +1,13 @@
-// A second door, for clients: what only services need takes an applier memory, and each `sluice` command time.
+// A second entry point, for clients. Code that only services need would cost an applier memory, and each `sluice`
+// command time.
 export { Blobs } from './blobs.js';
+export { acceptedChange, type OutgoingChange, publishChange, trimChanges } from './changes.js';
 export { type ConnectionOptions, needsTls } from './connecting/connection-options.js';
 export { connectTarget, type Target } from './connecting/target.js';
 export { Bus, type BusOptions, connectBus } from './connection.js';
 export * from './errors.js';
 export { type BusMessage, busMessage, isDeletion, messageText, plainHeaders } from './messages.js';
+export { type ListedObject, type NewObject, type ObjectInfo, Objects, ObjectStoreFullError } from './objects.js';
 export type { PoisonRecord } from './poison.js';
 export type { ServiceNote } from './service-notes.js';
 export { Signal, growingMs, pause, pipelined } from './signal.js';

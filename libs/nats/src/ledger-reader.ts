@@ -21,9 +21,9 @@ export interface LedgerReaderOptions {
   readonly bus: Bus;
   readonly ledger: Ledger;
   readonly tail: LedgerTail;
-  /** The facts to decode; all others only count. */
+  /** The facts to decode. All others are only counted. */
   readonly reads: readonly FactType[];
-  /** Reads the blobs that `config.rendered` names; left out where nobody wants them. */
+  /** Reads the blobs that `config.rendered` names. Not set if they are not needed. */
   readonly targets?: ((keys: readonly string[]) => Promise<Targets>) | undefined;
   /** Something arrived, or the reader can continue. */
   readonly onArrival: () => void;
@@ -33,9 +33,9 @@ export interface LedgerReaderOptions {
 /** The most messages, and the most bytes, that may wait to be folded: a message may have nearly a megabyte. */
 const AHEAD = 2_000;
 const AHEAD_BYTES = 16 * 2 ** 20;
-/** So many are folded at once, even if the service needs none of them. */
+/** How many messages are folded at once, even if the service needs none of them. */
 const MANY = 500;
-/** A consumer that delivers nothing for so long, although there is more, is recreated. */
+/** A consumer that delivers nothing for this long, although there is more, is recreated. */
 const STALLED_MS = 5_000;
 
 /** Follows the ledger for one copy of a service. */
@@ -55,17 +55,17 @@ export class LedgerReader {
 
   /** Voided facts, and the sequences that voided them. Future facts cannot be voided: their writer folds them first. */
   async loadVoided(): Promise<ReadonlyMap<number, number>> {
-    const found = await this.readVoided();
-    for (const sequence of found.keys()) this.voided.add(sequence);
-    return found;
+    const voided = await this.readVoided();
+    for (const sequence of voided.keys()) this.voided.add(sequence);
+    return voided;
   }
 
   private async readVoided(): Promise<ReadonlyMap<number, number>> {
-    const found = new Map<number, number>();
+    const voided = new Map<number, number>();
     await readAll(this.options.bus, { stream: LEDGER, filters: ['ledger.voided.*'] }, (message) => {
-      if (voidedSequence(message.subject) < message.seq) found.set(voidedSequence(message.subject), message.seq);
+      if (voidedSequence(message.subject) < message.seq) voided.set(voidedSequence(message.subject), message.seq);
     });
-    return found;
+    return voided;
   }
 
   start(after: number): void {
@@ -97,7 +97,7 @@ export class LedgerReader {
       const entry = await this.entryOf(message, upTo, readMs);
       if (entry instanceof UnreadableFactError) {
         if (upTo === after) throw entry;
-        // The fact stays in the queue, and nothing else may arrive that makes this copy read again.
+        // The fact stays in the queue, and no later message must make this copy read again.
         this.options.onArrival();
         break;
       }

@@ -1,3 +1,4 @@
+import { Socket } from 'node:net';
 import { LEDGER, REPORTS, type StatusView } from '#libs/contracts';
 import { natsFixture, until } from '#libs/testing';
 import { connectBus, type Bus } from './connection.js';
@@ -7,6 +8,7 @@ import { LedgerService } from './ledger-service.js';
 import { newestSnapshot } from './snapshots.fixture.js';
 import { Snapshots } from './snapshots.js';
 import { ensureTopology, kvStream, kvSubject } from './topology.js';
+import { listViews, newestViews } from './views.js';
 
 type Counter = LedgerService<Counts, CounterInput, never, never>;
 const LEADER_TTL_MS = 1_500;
@@ -46,7 +48,7 @@ describe('a service on the ledger', () => {
     await Promise.all(buses.splice(0).map((bus) => bus.close()));
   });
 
-  it('appends what it decides, shows it, and then settles the input', async () => {
+  it('appends its decision, writes its views, and then settles the input', async () => {
     const counter = await started();
     await until(() => counter.leading);
     await counter.submitAll([report('n1', 1), report('n1', 2), report('n2', 3)]);
@@ -55,7 +57,19 @@ describe('a service on the ledger', () => {
     expect(await new Ledger(bus).lastSequence()).toBe(3);
   });
 
-  it('says why when its decisions fail again and again, and is well when they do not', async () => {
+  it('sends the views of one decision together', async () => {
+    const counter = await started();
+    await until(() => counter.leading);
+    const write = jest.spyOn(Socket.prototype, 'write');
+    await counter.submitAll(Array.from({ length: 200 }, (_, i) => report(`n${i}`, i + 1)));
+    const sent = write.mock.calls.map(([data]) => Buffer.from(data as Uint8Array).toString());
+    write.mockRestore();
+    const ofViews = sent.filter((text) => text.includes('$KV.status.'));
+    expect(ofViews.join('').match(/\$KV\.status\.n\d+ /g)).toHaveLength(200);
+    expect(ofViews.length).toBeLessThan(20);
+  });
+
+  it('reports why its decisions fail again and again, and recovers when they succeed', async () => {
     let fails = true;
     const core = {
       ...counterCore,
@@ -66,18 +80,18 @@ describe('a service on the ledger', () => {
     };
     const counter: Counter = new LedgerService({ core }, { bus: await connected(), leaderTtlMs: LEADER_TTL_MS });
     counters.push(counter);
-    const heard: (string | undefined)[] = [];
-    counter.onLeadershipChange(() => heard.push(counter.stuck));
+    const reasons: (string | undefined)[] = [];
+    counter.onLeadershipChange(() => reasons.push(counter.stuck));
     await counter.start();
     expect(await until(() => counter.stuck)).toMatch(/keep failing \(matchExpressions is not iterable\)/);
     expect([counter.halted, counter.unready]).toEqual([undefined, undefined]);
     fails = false;
     await until(() => counter.stuck === undefined || undefined);
-    expect([heard.some((one) => one !== undefined), heard.at(-1)]).toEqual([true, undefined]);
+    expect([reasons.some((one) => one !== undefined), reasons.at(-1)]).toEqual([true, undefined]);
     await counter.submit(report('n1', 1));
   });
 
-  it('an input given again changes nothing', async () => {
+  it('changes nothing when an input is repeated', async () => {
     const counter = await started();
     await until(() => counter.leading);
     await counter.submit(report('n1', 1));
@@ -85,7 +99,7 @@ describe('a service on the ledger', () => {
     expect(await counter.query((state) => state.byNode.get('n1')?.count)).toBe(1);
   });
 
-  it('answers with the decision, and with a refusal', async () => {
+  it('answers with the decision, or with a refusal', async () => {
     const counter = await started();
     await until(() => counter.leading);
     expect(await counter.submit({ kind: 'skip', node: 'n1', by: 'me' })).toMatchObject({
@@ -99,7 +113,7 @@ describe('a service on the ledger', () => {
     });
   });
 
-  it('is refused when another has appended, folds that, and decides again', async () => {
+  it('is refused if another copy has appended, folds that, and decides again', async () => {
     const counter = await started();
     await until(() => counter.leading);
     const other = new Ledger(buses[0] as Bus);
@@ -117,7 +131,7 @@ describe('a service on the ledger', () => {
     expect(await counter.query((state) => state.byNode.get('n2')?.count)).toBe(30);
   });
 
-  it('answers a question and writes snapshots while inputs keep coming', async () => {
+  it('answers a query and writes snapshots while inputs keep arriving', async () => {
     const counter = await started(500);
     await until(() => counter.leading);
     let settled = false;
@@ -130,7 +144,7 @@ describe('a service on the ledger', () => {
     await until(async () => (await newestSnapshot(new Snapshots(buses[0] as Bus), 'scheduler')) !== undefined);
   });
 
-  it('another copy takes over when the leader ends, and goes on from what the first decided', async () => {
+  it('is taken over by another copy when the leader ends, which continues from its decisions', async () => {
     const first = await started();
     await until(() => first.leading);
     const second = await started();
@@ -143,13 +157,15 @@ describe('a service on the ledger', () => {
     expect(await second.query((state) => state.byNode.get('n1')?.count)).toBe(3);
   });
 
-  it('another copy takes over when the leader is cut off, and inputs in hand are given back', async () => {
+  it('is taken over by another copy when the leader is cut off, and pending inputs are returned', async () => {
     const first = await started();
     await until(() => first.leading);
     const second = await started();
     await (buses.at(-2) as Bus).nc.close();
     await until(() => second.leading);
-    await expect(first.submit(report('n1', 1))).rejects.toThrow(/does not lead|another copy of this service leads now/);
+    await expect(first.submit(report('n1', 1))).rejects.toThrow(
+      /is not the leader|another copy of this service leads now/,
+    );
   });
 
   it('starts from its snapshot', async () => {
@@ -158,14 +174,14 @@ describe('a service on the ledger', () => {
     await first.submitAll([report('n1', 1), report('n1', 2)]);
     await first.stop();
     expect(await newestSnapshot(new Snapshots(buses[0] as Bus), 'scheduler')).toMatchObject({ sequence: 2 });
-    // What lies before the snapshot may be trimmed.
+    // What is before the snapshot may be trimmed.
     await (buses[0] as Bus).jsm.streams.purge(LEDGER, { seq: 3 });
     const second = await started();
     await until(() => second.leading);
     expect(await second.query((state) => state.byNode.get('n1')?.count)).toBe(2);
   });
 
-  it('halts when its input ends before what was read of it, and goes on when that is put right', async () => {
+  it('halts if its input ends before its cursor, and continues when that is fixed', async () => {
     const bus = buses[0] as Bus;
     await new Ledger(bus).append([reported('n1', 7)], 0);
     const counter = new LedgerService(
@@ -185,7 +201,7 @@ describe('a service on the ledger', () => {
     expect(counter.halted).toBeUndefined();
   });
 
-  it('halts where the ledger was trimmed and no snapshot reaches over it, and says what to do', async () => {
+  it('halts if the ledger was trimmed and no snapshot covers that, and says what to do', async () => {
     const bus = buses[0] as Bus;
     await new Ledger(bus).append([reported('n1', 1), reported('n1', 2), reported('n1', 3)], 0);
     await bus.jsm.streams.purge(LEDGER, { seq: 3 });
@@ -195,7 +211,7 @@ describe('a service on the ledger', () => {
     );
   });
 
-  it('of a new version starts from the snapshot of an older one that it can read, and without a way it halts and names the release', async () => {
+  it('of a new version starts from an older snapshot with migrations, and otherwise halts and names the release', async () => {
     const first = await started();
     await until(() => first.leading);
     await first.submitAll([report('n1', 1), report('n1', 2)]);
@@ -226,18 +242,18 @@ describe('a service on the ledger', () => {
       version: 2,
       loads: [2, 1],
     });
-    // From that snapshot, of its own version.
+    // From the second snapshot, of its own version.
     await until(() => without.leading);
     expect([without.halted, await without.query((state) => state.byNode.get('n1')?.count)]).toEqual([undefined, 21]);
   });
 
-  it('folds again from a snapshot when the ledger is trimmed behind its back', async () => {
+  it('folds again from a snapshot if the ledger is trimmed before it has read it', async () => {
     const first = await started();
     await until(() => first.leading);
     await first.submitAll([report('n1', 1), report('n1', 2)]);
     await first.stop();
     const bus = buses[0] as Bus;
-    // It looks before there is anything, and reads when that is trimmed already: as one that slept in between.
+    // It checks before there is anything, and reads when that is already trimmed, like a copy that paused in between.
     const copy = new LedgerService({ core: counterCore }, { bus: await connected(), leaderTtlMs: LEADER_TTL_MS });
     counters.push(copy);
     jest.spyOn(Ledger.prototype, 'bounds').mockResolvedValueOnce({ first: 1, last: 0 });
@@ -247,7 +263,7 @@ describe('a service on the ledger', () => {
     expect(await copy.query((state) => state.byNode.get('n1')?.count)).toBe(2);
   });
 
-  it('writes a snapshot after a while in which only little came', async () => {
+  it('writes a snapshot after a while even if there are few facts', async () => {
     const counter = new LedgerService(
       { core: counterCore },
       { bus: await connected(), leaderTtlMs: LEADER_TTL_MS, snapshotMs: 50 },
@@ -259,7 +275,7 @@ describe('a service on the ledger', () => {
     await until(async () => (await newestSnapshot(new Snapshots(buses[0] as Bus), 'scheduler'))?.sequence === 1);
   });
 
-  it('what is declared void when every snapshot holds it and the ledger before was trimmed stays, and nothing stops', async () => {
+  it('keeps a void fact if every snapshot includes it and the ledger before it was trimmed', async () => {
     const first = await started();
     await until(() => first.leading);
     await first.submitAll([report('n1', 1), report('n1', 2), report('n1', 3)]);
@@ -274,7 +290,7 @@ describe('a service on the ledger', () => {
     expect(second.halted).toBeUndefined();
   });
 
-  it('what is declared void is left out where an older snapshot does not hold it, though the ledger was trimmed', async () => {
+  it('leaves a void fact out if an older snapshot does not include it, even if the ledger was trimmed', async () => {
     const first = await started(1);
     await until(() => first.leading);
     for (const sequence of [1, 2, 3]) {
@@ -290,7 +306,7 @@ describe('a service on the ledger', () => {
     expect(first.halted).toBeUndefined();
   });
 
-  it('does not start from a snapshot of a ledger that was replaced by another', async () => {
+  it('does not start from a snapshot of a ledger that was replaced', async () => {
     const first = await started();
     await until(() => first.leading);
     await first.submitAll([report('n1', 1), report('n1', 2)]);
@@ -307,14 +323,14 @@ describe('a service on the ledger', () => {
     ]);
   });
 
-  it('writes snapshots as it goes', async () => {
+  it('writes snapshots while it runs', async () => {
     const counter = await started(10);
     await until(() => counter.leading);
     await counter.submitAll(Array.from({ length: 25 }, (_, i) => report('n1', i + 1)));
     await until(async () => ((await newestSnapshot(new Snapshots(buses[0] as Bus), 'scheduler'))?.sequence ?? 0) >= 10);
   });
 
-  it('halts at a fact that it does not understand, and goes on when a person voids it', async () => {
+  it('halts at a fact that it cannot decode, and continues when a person declares it void', async () => {
     const counter = await started();
     await until(() => counter.leading);
     await counter.submit(report('n1', 1));
@@ -330,7 +346,7 @@ describe('a service on the ledger', () => {
     expect(await counter.query((state) => state.byNode.get('n1')?.count)).toBe(2);
   });
 
-  it('halts where its own fold breaks, and folds again when a person voids the fact', async () => {
+  it('halts if its own fold fails, and folds again when a person declares the fact void', async () => {
     const bus = buses[0] as Bus;
     await new Ledger(bus).append([reported('n1', 1), reported('breaks-the-fold', 2), reported('n1', 3)], 0);
     const counter = await started();
@@ -340,7 +356,7 @@ describe('a service on the ledger', () => {
     expect(await counter.query((state) => state.byNode.get('n1')?.count)).toBe(2);
   });
 
-  it('a fact that is voided after it was folded is folded no more', async () => {
+  it('no longer folds a fact that was declared void after it was folded', async () => {
     const counter = await started();
     await until(() => counter.leading);
     await counter.submitAll([report('n1', 1), report('n1', 2)]);
@@ -351,7 +367,7 @@ describe('a service on the ledger', () => {
     await until(async () => (await status(buses[0] as Bus, 'n1'))?.seq === 1);
   });
 
-  it('facts that the core does not read count as folded', async () => {
+  it('counts facts that the core does not read as folded', async () => {
     const counter = await started();
     await until(() => counter.leading);
     await new Ledger(buses[0] as Bus).append(
@@ -365,7 +381,7 @@ describe('a service on the ledger', () => {
     expect(await new Ledger(buses[0] as Bus).lastSequence()).toBe(3);
   });
 
-  it('appends nothing to a ledger that ends before what the views show', async () => {
+  it('appends nothing to a ledger that ends before its views', async () => {
     const bus = buses[0] as Bus;
     await bus.js.publish(kvSubject('pools', 'edge'), JSON.stringify({ ledger: 7, pool: 'edge' }));
     const counter = await started();
@@ -375,7 +391,7 @@ describe('a service on the ledger', () => {
     await until(() => counter.leading);
   });
 
-  it('a view is put right by who begins to lead, and one that is right is left alone', async () => {
+  it('corrects a wrong view when it begins to lead, and does not rewrite a correct one', async () => {
     const bus = buses[0] as Bus;
     await new Ledger(bus).append([reported('n1', 1), reported('n2', 2)], 0);
     const first = await started();
@@ -389,7 +405,52 @@ describe('a service on the ledger', () => {
     expect((await bus.jsm.streams.info(kvStream('status'))).state.last_seq).toBe(before + 1);
   });
 
-  it('a core that throws gives back what was in hand, and the service lives on', async () => {
+  describe('that forgets nodes', () => {
+    const isKnown = (state: Counts, node: string): boolean => state.byNode.get(node)?.skipped === '';
+    const forgetful: typeof counterCore = {
+      ...counterCore,
+      forgets: ['status'],
+      viewKeys: (state) =>
+        [...state.byNode.keys()].filter((node) => isKnown(state, node)).map((node) => `status/${node}`),
+      view: (state, key) => (isKnown(state, key.key) ? counterCore.view(state, key) : undefined),
+    };
+    const startForgetful = async (): Promise<Counter> => {
+      const counter: Counter = new LedgerService(
+        { core: forgetful },
+        { bus: await connected(), leaderTtlMs: LEADER_TTL_MS },
+      );
+      counters.push(counter);
+      await counter.start();
+      await until(() => counter.leading);
+      return counter;
+    };
+    const shown = async () => [...(await listViews(buses[0] as Bus, 'status')).keys()];
+
+    it('deletes their views, and leaves a mark that expires', async () => {
+      const counter = await startForgetful();
+      await counter.submitAll([report('n1', 1), report('n2.dc', 2)]);
+      await counter.submit({ kind: 'skip', node: 'n1', by: 'me' });
+      expect(await shown()).toEqual(['n2.dc']);
+      const bus = buses[0] as Bus;
+      const last = { last_by_subj: kvSubject('status', 'n1') };
+      const mark = await bus.jsm.streams.getMessage(kvStream('status'), last);
+      expect([mark?.header.get('KV-Operation'), mark?.header.get('Nats-TTL')]).toEqual(['DEL', '1h']);
+      expect((await newestViews(bus)).get('status')).toBe(3);
+    });
+
+    it('deletes what an earlier leader could not delete before it takes inputs', async () => {
+      const first = await started();
+      await until(() => first.leading);
+      await first.submitAll([report('n1.dc', 1), report('n2', 2)]);
+      await first.submit({ kind: 'skip', node: 'n1.dc', by: 'me' });
+      await first.stop();
+      expect(await shown()).toEqual(['n2', 'n1.dc']);
+      await startForgetful();
+      expect(await shown()).toEqual(['n2']);
+    });
+  });
+
+  it('returns the pending inputs if the core throws, and continues to run', async () => {
     const counter = await started();
     await until(() => counter.leading);
     await expect(counter.submit(report('breaks-the-core', 1))).rejects.toThrow('a bug');

@@ -22,21 +22,21 @@ import { ServicePorts } from './service-ports.js';
 import { growingMs, pause, Signal } from './signal.js';
 import { DEFAULT_LEADER_TTL_MS } from './topology.js';
 
-/** What makes a service: its pure core, and where its inputs come from. */
+/** The definition of a service: its pure core, and the source of its inputs. */
 export interface LedgerParts<S, I extends object, N extends Need = never, G = never> {
   readonly core: Core<S, I, N, G>;
-  /** The stream in which `core.cursor` is a place. */
+  /** The stream to which `core.cursor` refers. */
   readonly input?: string;
 }
 
 export interface LedgerServiceOptions {
   readonly bus: Bus;
-  /** Shared by the services of a process; default: one of its own. */
+  /** Shared by the services of a process. Default: its own. */
   readonly tail?: LedgerTail;
   readonly logger?: Logger;
-  /** A snapshot after so many facts of the ledger. */
+  /** The number of facts between two snapshots. */
   readonly snapshotFacts?: number;
-  /** A snapshot after so long, if facts came since. */
+  /** The time between two snapshots, if there are new facts. */
   readonly snapshotMs?: number;
   /** As in the topology. */
   readonly leaderTtlMs?: number | undefined;
@@ -44,14 +44,14 @@ export interface LedgerServiceOptions {
 
 const DEFAULT_SNAPSHOT_FACTS = 20_000;
 const DEFAULT_SNAPSHOT_MS = 24 * 3_600_000;
-/** In a quiet fleet nothing else may wake a copy whose snapshot is due. */
+/** In a quiet fleet, nothing else may wake a copy whose snapshot is due. */
 const QUIET_MS = 3_600_000;
-/** A turn that asks to be woken in the past is woken after this. */
+/** A turn that asks to be woken in the past is woken after this time. */
 const LEAST_WAKE_MS = 10;
-/** A last snapshot does not hold up an end for longer. */
+/** A last snapshot delays an end no longer than this. */
 const LAST_SNAPSHOT_MS = 2_500;
 
-/** Runs one copy of a service on NATS: follows the ledger always, decides while it leads. */
+/** Runs one copy of a service on NATS: always follows the ledger, and decides while it leads. */
 export class LedgerService<S = unknown, I extends object = object, N extends Need = Need, G = unknown> {
   private readonly bus: Bus;
   private readonly logger: Logger;
@@ -100,12 +100,12 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     return this.service.core.name;
   }
 
-  /** Whether this copy takes inputs: it is elected, has read the whole ledger, and its views were checked. */
+  /** Whether this copy takes inputs: it is elected, has read the whole ledger, and has checked its views. */
   get leading(): boolean {
     return this.service.leading;
   }
 
-  /** Why this copy would be of no use if it had to lead now; undefined when it would. */
+  /** Why this copy could not serve if it had to lead now; undefined if it could. */
   get unready(): string | undefined {
     const { status } = this.service;
     if (!this.bus.connected) return 'it is not connected to NATS';
@@ -114,38 +114,38 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     return isBehind ? 'it has not read the ledger to its end yet' : undefined;
   }
 
-  /** Names the time that this copy leads; undefined while it does not. */
+  /** Identifies the current term of this copy; undefined while it does not lead. */
   get leadingTerm(): number | undefined {
     return leadingTerm(this.service.status);
   }
 
-  /** Why this copy appends no more; undefined when it does. */
+  /** Why this copy has stopped appending; undefined if it has not. */
   get halted(): string | undefined {
     const { status } = this.service;
     return status.phase === 'halted' ? status.reason : undefined;
   }
 
-  /** Why nothing comes of what this copy decides, though it has not stopped; undefined when something does. */
+  /** Why the decisions of this copy fail, although it has not stopped; undefined if they do not. */
   get stuck(): string | undefined {
     return this.service.status.blocked;
   }
 
-  /** Whether another copy was seen to lead. */
+  /** Whether another copy was seen leading. */
   get otherLeads(): boolean {
     return this.election.otherLeads;
   }
 
-  /** Sequence in the core's input stream up to which inputs were decided. */
+  /** Sequence in the core's input stream up to which inputs were processed. */
   get cursor(): number {
     return this.service.cursor;
   }
 
-  /** Grows whenever this copy has something to do. */
+  /** Increases whenever this copy does something. */
   get work(): number {
     return this.service.copy.folded + this.service.copy.inputs.length;
   }
 
-  /** Starts the fold, then follows the ledger and stands for election. */
+  /** Starts the fold, then follows the ledger and runs for election. */
   async start(): Promise<void> {
     this.unlisten = this.bus.onConnection((connected) => {
       this.ports.connectionChanged(connected);
@@ -180,7 +180,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     await Promise.race([lastSnapshot(), pause(LAST_SNAPSHOT_MS)]);
   }
 
-  /** Gives the core an input; resolves with its answer. Rejects with UnavailableError when another copy leads. */
+  /** Gives the core an input. Resolves with its answer. Rejects with UnavailableError if another copy leads. */
   submit(input: I): Promise<Answer | undefined> {
     if (!this.leading) return Promise.reject(this.unavailable());
     return new Promise((resolve, reject) => {
@@ -189,17 +189,17 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     });
   }
 
-  /** The same for several, in their order; resolves with their answers when all are settled. */
+  /** The same for several inputs, in order. Resolves with their answers when all are settled. */
   submitAll(inputs: readonly I[]): Promise<readonly (Answer | undefined)[]> {
     return Promise.all(inputs.map((input) => this.submit(input)));
   }
 
-  /** Lets a shell touch what is in memory only; a turn follows if `touch` returns true. */
+  /** Lets a shell change what is in memory only. A turn follows if `touch` returns true. */
   observe(touch: (state: S) => boolean): void {
     if (touch(this.service.copy.state)) this.ask();
   }
 
-  /** Reads from a state that has seen all that was in the ledger when this was asked. */
+  /** Reads from a state that includes everything that was in the ledger when this was called. */
   query<T>(read: (state: S) => T): Promise<T> {
     if (!this.leading) return Promise.reject(this.unavailable());
     return new Promise((resolve, reject) => {
@@ -208,7 +208,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
     });
   }
 
-  /** Calls back when this copy begins or ends to lead, or halts; returns how to stop that. */
+  /** Calls back when this copy begins or ends to lead, or halts. Returns a function that stops it. */
   onLeadershipChange(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
@@ -242,7 +242,7 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
 
   private unavailable(): UnavailableError {
     if (this.halted !== undefined) return new HaltedError(`${this.name} has stopped deciding: ${this.halted}`);
-    return new UnavailableError(`this copy of ${this.name} does not lead`);
+    return new UnavailableError(`this copy of ${this.name} is not the leader`);
   }
 
   private run(): Promise<void> {
@@ -281,9 +281,9 @@ export class LedgerService<S = unknown, I extends object = object, N extends Nee
   }
 
   private showStatus(): void {
-    const shown = `${this.leadingTerm} ${this.halted ?? this.stuck ?? ''} ${this.otherLeads}`;
-    if (shown === this.shownStatus) return;
-    this.shownStatus = shown;
+    const status = `${this.leadingTerm} ${this.halted ?? this.stuck ?? ''} ${this.otherLeads}`;
+    if (status === this.shownStatus) return;
+    this.shownStatus = status;
     for (const listener of this.listeners) listener();
   }
 }

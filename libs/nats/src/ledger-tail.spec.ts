@@ -6,7 +6,7 @@ import { Ledger } from './ledger.js';
 import { StreamReader } from './stream-reader.js';
 import { ensureTopology } from './topology.js';
 
-/** More than what is kept for those that are behind. */
+/** More than what is kept for followers that are behind. */
 const MANY = 12_000;
 const upTo = (last: number, after = 0): number[] => Array.from({ length: last - after }, (_, i) => after + 1 + i);
 
@@ -34,7 +34,7 @@ describe('the end of the ledger, read once', () => {
     }
     return ledger.lastSequence();
   };
-  /** A follower and what it got; `hasRoom` is asked after each. */
+  /** A follower and what it received; `hasRoom` is called after each message. */
   const follow = (
     tail: LedgerTail,
     after: number,
@@ -50,26 +50,26 @@ describe('the end of the ledger, read once', () => {
   };
   const consumers = async (): Promise<number> => (await bus.streamInfo('LEDGER')).state.consumer_count;
 
-  it('comes to each who follows, from its own place, whole and in order', async () => {
+  it('is delivered to each follower from its own position, completely and in order', async () => {
     const tail = new LedgerTail(bus);
     const places = [0, MANY - 10, 6_000, MANY, 3];
     const all = places.map((after) => ({ after, ...follow(tail, after) }));
     const last = await append(500);
-    await until(() => all.every(({ got }) => got.at(-1) === last) || undefined, 'all have come to the end');
+    await until(() => all.every(({ got }) => got.at(-1) === last) || undefined, 'all followers have read everything');
     for (const { after, got } of all) expect(got).toEqual(upTo(last, after));
   });
 
-  it('comes by one consumer, however many follow', async () => {
+  it('needs one consumer, however many follow', async () => {
     const tail = new LedgerTail(bus);
-    await until(async () => (await consumers()) === 0 || undefined, 'the consumers of before are gone');
+    await until(async () => (await consumers()) === 0 || undefined, 'the old consumers are gone');
     const end = await ledger.lastSequence();
     const all = [0, end - 5, end].map((after) => follow(tail, after));
     const last = await append(1);
-    await until(() => all.every(({ got }) => got.at(-1) === last) || undefined, 'all have come to the end');
+    await until(() => all.every(({ got }) => got.at(-1) === last) || undefined, 'all followers have read everything');
     await until(async () => (await consumers()) === 1 || undefined, 'only one consumer is left');
   });
 
-  it('waits for nobody: who has no room falls behind and makes up for it, the others go on', async () => {
+  it('does not wait for a follower without room, which catches up later', async () => {
     const tail = new LedgerTail(bus);
     const after = await ledger.lastSequence();
     let isBusy = false;
@@ -80,27 +80,27 @@ describe('the end of the ledger, read once', () => {
     isBusy = true;
     await append(MANY);
     const last = await ledger.lastSequence();
-    await until(() => quick.got.at(-1) === last || undefined, 'the quick one has come to the end');
+    await until(() => quick.got.at(-1) === last || undefined, 'the fast follower has read everything');
     expect([slow.got.length, quick.got.length]).toEqual([2, MANY + 1]);
     isBusy = false;
     slow.following.goOn();
-    await until(() => slow.got.at(-1) === last || undefined, 'the slow one has, too');
+    await until(() => slow.got.at(-1) === last || undefined, 'the slow follower has read everything');
     expect([slow.got, quick.got]).toEqual([upTo(last, after), upTo(last, after)]);
   });
 
-  it('is read on by each from its place when what was read is forgotten', async () => {
+  it('is read by each follower from its position if what was read is forgotten', async () => {
     const tail = new LedgerTail(bus);
     const end = await ledger.lastSequence();
     const all = [end - 2_000, end].map((after) => ({ after, ...follow(tail, after) }));
     let last = await append(10);
-    await until(() => all.some(({ got }) => got.length > 0) || undefined, 'something came');
+    await until(() => all.some(({ got }) => got.length > 0) || undefined, 'a message has arrived');
     tail.begin();
     last = await append(10);
-    await until(() => all.every(({ got }) => got.at(-1) === last) || undefined, 'all have come to the end');
+    await until(() => all.every(({ got }) => got.at(-1) === last) || undefined, 'all followers have read everything');
     for (const { after, got } of all) expect(got).toEqual(upTo(last, after));
   });
 
-  it('comes in order to those that start over one after the other while it goes on', async () => {
+  it('is delivered in order to followers that start over one after another', async () => {
     for (let round = 0; round < 15; round += 1) {
       const tail = new LedgerTail(bus);
       const end = await ledger.lastSequence();
@@ -112,20 +112,23 @@ describe('the end of the ledger, read once', () => {
         one.following.close();
         tail.begin();
         restarted.push(follow(tail, end - 50));
-        await new Promise((resolve) => setImmediate(resolve)); // the opening of one is under way when the next begins
+        await new Promise((resolve) => setImmediate(resolve)); // the next begins while one is still opening
       }
-      const heard = before.map(({ got }) => got.length);
+      const counts = before.map(({ got }) => got.length);
       for (let n = 0; n < 10; n += 1) await append(1);
       const last = await ledger.lastSequence();
-      await until(() => restarted.every(({ got }) => got.at(-1) === last) || undefined, 'both have come to the end');
+      await until(
+        () => restarted.every(({ got }) => got.at(-1) === last) || undefined,
+        'both followers have read everything',
+      );
       for (const { got } of restarted) expect(got).toEqual(upTo(last, end - 50));
-      // Who was closed hears no more, even if it was about to join.
-      expect(before.map(({ got }) => got.length)).toEqual(heard);
+      // A closed follower receives nothing more, even if it was about to join.
+      expect(before.map(({ got }) => got.length)).toEqual(counts);
       for (const { following } of restarted) following.close();
     }
   });
 
-  it('is read on when the reading breaks', async () => {
+  it('continues after the reading fails', async () => {
     const opened = jest.spyOn(StreamReader, 'open');
     const { got } = follow(new LedgerTail(bus), await ledger.lastSequence());
     await append(1);
@@ -137,26 +140,26 @@ describe('the end of the ledger, read once', () => {
     opened.mockRestore();
     source.current.messages.stop(new Error('it broke'));
     const last = await append(1);
-    await until(() => got.at(-1) === last || undefined, 'it goes on');
+    await until(() => got.at(-1) === last || undefined, 'it continues');
   });
 
-  it('leaves no consumer of one that was closed while it read alone', async () => {
+  it('leaves no consumer for a follower that was closed while it read alone', async () => {
     const tail = new LedgerTail(bus);
-    await until(async () => (await consumers()) === 0 || undefined, 'none is left of before');
+    await until(async () => (await consumers()) === 0 || undefined, 'the old consumers are gone');
     const end = await ledger.lastSequence();
-    const ahead = follow(tail, end + 500); // it has folded more than a restored ledger holds
+    const ahead = follow(tail, end + 500); // it has folded more than a restored ledger contains
     await until(async () => (await consumers()) === 1 || undefined, 'it reads');
     const alone = follow(tail, end - 10);
-    await until(() => alone.got.at(-1) === end || undefined, 'it has read all that is there');
+    await until(() => alone.got.at(-1) === end || undefined, 'it has read everything');
     for (const { following } of [ahead, alone]) following.close();
     await until(async () => (await consumers()) === 0 || undefined, 'no consumer is left');
   });
 
-  it('keeps of large facts only some, and of what one alone follows nothing', async () => {
+  it('keeps only some of large facts, and none if there is only one follower', async () => {
     const tail = new LedgerTail(bus);
     const after = await ledger.lastSequence();
-    const kept = (): number =>
-      (tail as unknown as { readonly kept: readonly { readonly data: Uint8Array }[] }).kept.reduce(
+    const keptBytes = (): number =>
+      (tail as unknown as { readonly messages: readonly { readonly data: Uint8Array }[] }).messages.reduce(
         (sum, { data }) => sum + data.length,
         0,
       );
@@ -173,17 +176,17 @@ describe('the end of the ledger, read once', () => {
     const last = await ledger.lastSequence();
     await until(
       () => (first.got.at(-1) === last && second.got.at(-1) === last) || undefined,
-      'both have come to the end',
+      'both followers have read everything',
     );
-    expect(kept()).toBeGreaterThan(1_000_000);
-    expect(kept()).toBeLessThan(17 * 2 ** 20);
+    expect(keptBytes()).toBeGreaterThan(1_000_000);
+    expect(keptBytes()).toBeLessThan(17 * 2 ** 20);
     second.following.close();
     const next = await append(1);
-    await until(() => first.got.at(-1) === next || undefined, 'it came');
-    await until(() => kept() === 0 || undefined, 'nothing is kept');
+    await until(() => first.got.at(-1) === next || undefined, 'the message has arrived');
+    await until(() => keptBytes() === 0 || undefined, 'no messages are kept');
   });
 
-  it('comes no more to who has left, and leaves no consumer behind', async () => {
+  it('delivers nothing to a follower that has left, and leaves no consumer behind', async () => {
     const tail = new LedgerTail(bus);
     const after = await ledger.lastSequence();
     const [stays, leaves] = [follow(tail, after), follow(tail, after)];
@@ -191,7 +194,7 @@ describe('the end of the ledger, read once', () => {
     await until(() => (stays.got.length === 1 && leaves.got.length === 1) || undefined, 'both got it');
     leaves.following.close();
     await append(1);
-    await until(() => stays.got.length === 2 || undefined, 'the other got the next');
+    await until(() => stays.got.length === 2 || undefined, 'the other follower has received the next message');
     expect(leaves.got).toEqual([last]);
     stays.following.close();
     await until(async () => (await consumers()) === 0 || undefined, 'no consumer is left');

@@ -21,8 +21,8 @@ export class LedgerTail {
   private readonly all = new Set<LedgerFollower>();
   private readonly live = new Set<LedgerFollower>();
   private readonly change = new Signal();
-  private kept: JsMsg[] = [];
-  private keptBytes = 0;
+  private messages: JsMsg[] = [];
+  private messageBytes = 0;
   private source: StreamReader | undefined;
   /** All messages after this sequence are in `kept`, or will come from `source`. */
   private behind = 0;
@@ -56,7 +56,7 @@ export class LedgerTail {
     while (this.source === undefined && this.all.has(following)) await this.open(following.after);
     if (!this.all.has(following)) return true;
     if (following.after < this.behind) return false;
-    for (const message of this.kept) if (message.seq > following.after && !following.give(message)) return true;
+    for (const message of this.messages) if (message.seq > following.after && !following.give(message)) return true;
     this.live.add(following);
     this.change.give();
     return true;
@@ -91,12 +91,12 @@ export class LedgerTail {
       if (this.source !== source) return;
       this.keep(message);
       for (const following of this.live) if (!following.give(message)) this.live.delete(following);
-      // If there is only one follower, nobody else needs the message.
+      // If there is only one follower, no other needs the message.
       if (this.all.size === 1 && this.live.size === 1) this.forget(message.seq);
-      // Wait while nobody has room: more messages would only be dropped.
+      // Wait while no follower has room: more messages would only be dropped.
       while (
         this.live.size === 0 &&
-        (this.kept.length >= KEPT || this.keptBytes >= KEPT_BYTES / 2) &&
+        (this.messages.length >= KEPT || this.messageBytes >= KEPT_BYTES / 2) &&
         this.source === source
       )
         await this.change.wait();
@@ -104,23 +104,23 @@ export class LedgerTail {
   }
 
   private forget(upTo: number): void {
-    this.kept = [];
-    this.keptBytes = 0;
+    this.messages = [];
+    this.messageBytes = 0;
     this.behind = upTo;
   }
 
   private keep(message: JsMsg): void {
-    this.kept.push(message);
-    this.keptBytes += message.data.length;
-    if (this.kept.length < 2 * KEPT && this.keptBytes < KEPT_BYTES) return;
+    this.messages.push(message);
+    this.messageBytes += message.data.length;
+    if (this.messages.length < 2 * KEPT && this.messageBytes < KEPT_BYTES) return;
     // Drops the older half at least, and more if the rest is still too large.
-    let from = Math.floor(this.kept.length / 2);
-    let bytes = bytesOf(this.kept.slice(from));
-    for (; from < this.kept.length - 1 && bytes > KEPT_BYTES / 2; from += 1)
-      bytes -= (this.kept[from] as JsMsg).data.length;
-    this.kept = this.kept.slice(from);
-    this.keptBytes = bytes;
-    this.behind = (this.kept[0] as JsMsg).seq - 1;
+    let from = Math.floor(this.messages.length / 2);
+    let bytes = bytesOf(this.messages.slice(from));
+    for (; from < this.messages.length - 1 && bytes > KEPT_BYTES / 2; from += 1)
+      bytes -= (this.messages[from] as JsMsg).data.length;
+    this.messages = this.messages.slice(from);
+    this.messageBytes = bytes;
+    this.behind = (this.messages[0] as JsMsg).seq - 1;
   }
 }
 

@@ -37,7 +37,7 @@ describe('trimming the ledger', () => {
   });
   afterAll(() => bus.close());
 
-  it('goes as far as the older snapshot of the service that is furthest behind', async () => {
+  it('goes up to the older snapshot of the service that is furthest behind', async () => {
     await put('scheduler', 40, 60);
     await put('merger', 30, 90);
     expect(await trim()).toEqual({ trimmed: 30, first: 31, blockedBy: [] });
@@ -47,13 +47,13 @@ describe('trimming the ledger', () => {
     expect(await trim()).toMatchObject({ first: 41 });
   });
 
-  it('leaves what is younger than the retention time', async () => {
+  it('keeps facts that are younger than the retention time', async () => {
     await put('scheduler', 40, 60);
     await put('merger', 30, 90);
     expect(await trim(DAY_MS)).toEqual({ trimmed: 0, first: 1, blockedBy: [] });
   });
 
-  it("does not take a snapshot's word for its age", async () => {
+  it('does not rely on the age that a snapshot claims', async () => {
     await put('scheduler', 40, 60);
     await put('merger', 30, 90);
     const stored = jest
@@ -64,7 +64,7 @@ describe('trimming the ledger', () => {
     expect(await trim()).toMatchObject({ first: 31 });
   });
 
-  it('waits for a service that has fewer than two snapshots, and says for which', async () => {
+  it('waits for a service with fewer than two snapshots, and names it', async () => {
     await put('scheduler', 40, 60);
     expect((await trim()).blockedBy).toEqual([{ service: 'merger', why: 'has no snapshot' }]);
     await put('merger', 50);
@@ -74,7 +74,7 @@ describe('trimming the ledger', () => {
     expect(await first()).toBe(1);
   });
 
-  it('passes over a snapshot that cannot be read', async () => {
+  it('skips an unreadable snapshot', async () => {
     await put('scheduler', 20, 40, 60);
     await put('merger', 50, 90);
     const subject = `$O.snapshots.M.${Buffer.from('scheduler.v1.b').toString('base64')}`;
@@ -86,7 +86,7 @@ describe('trimming the ledger', () => {
     expect(await trim()).toMatchObject({ first: 21 });
   });
 
-  it('keeps the last fact, so that the ledger never is without one', async () => {
+  it('keeps the last fact, so that the ledger is never empty', async () => {
     await put('scheduler', 99, 100);
     await put('merger', 100, 100);
     expect(await trim()).toMatchObject({ first: 100 });
@@ -96,7 +96,7 @@ describe('trimming the ledger', () => {
     expect(await new Ledger(bus).append([reported('n1', 101)], 100)).toMatchObject({ outcome: 'appended' });
   });
 
-  it('counts snapshots of an older version for as long as the newer release can start from them, and removes what nobody can', async () => {
+  it('counts snapshots of an older version as long as the newer release can load them, and removes useless ones', async () => {
     await put('scheduler', 10, 40);
     await put('merger', 80, 90);
     await putSnapshot(snapshots, { service: 'scheduler', version: 2, loads: [2, 1] }, { sequence: 60, state: {} });
@@ -106,7 +106,7 @@ describe('trimming the ledger', () => {
     expect((await trim()).blockedBy).toMatchObject([{ service: 'scheduler' }]);
   });
 
-  it('is harmless when a copy that slept does it once more with what it knew', async () => {
+  it('is harmless if a copy that paused repeats it with old knowledge', async () => {
     await put('scheduler', 40, 60);
     await put('merger', 50, 90);
     const { purge } = bus.jsm.streams;

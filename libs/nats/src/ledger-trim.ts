@@ -7,14 +7,14 @@ import { Snapshots } from './snapshots.js';
 
 export interface TrimOptions {
   readonly bus: Bus;
-  /** For how long every fact is kept. */
+  /** How long every fact is kept. */
   readonly keepMs: number;
-  /** All that fold the ledger. */
+  /** All services that fold the ledger. */
   readonly services?: readonly ServiceName[];
   readonly logger: Logger;
 }
 
-/** Takes off the ledger what is older than `keepMs` and behind a snapshot of every service. */
+/** Deletes facts that are older than `keepMs` and covered by a snapshot of every service. */
 export function trimLedger({ bus, keepMs, logger, services = SERVICES }: TrimOptions): Promise<TrimResult> {
   const snapshots = new Snapshots(bus);
   const handlers: Handlers<TrimPort> = {

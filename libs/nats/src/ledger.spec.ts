@@ -29,7 +29,7 @@ describe('the ledger', () => {
     await Promise.all(buses.map((bus) => bus.close()));
   });
 
-  it.each([1, 2, 3, 1_000])('appends %i facts together, at its end only', async (count) => {
+  it.each([1, 2, 3, 1_000])('appends %i facts together, only at its end', async (count) => {
     const ledger = new Ledger(buses[0] as Bus);
     const before = await ledger.lastSequence();
     const result = await ledger.append(facts(count, 'n1'), before);
@@ -44,7 +44,7 @@ describe('the ledger', () => {
     expect(await ledger.lastSequence()).toBe(before + count);
   });
 
-  it.each([1, 7])('of two that append %i facts at once exactly one wins', async (count) => {
+  it.each([1, 7])('accepts exactly one of two concurrent appends of %i facts', async (count) => {
     const [a, b] = buses.map((bus) => new Ledger(bus)) as [Ledger, Ledger];
     for (let round = 0; round < 50; round += 1) {
       const last = await a.lastSequence();
@@ -54,7 +54,7 @@ describe('the ledger', () => {
     }
   });
 
-  it.each([1, 2, 1_000])('appends %i separate facts one behind the other, at its end only', async (count) => {
+  it.each([1, 2, 1_000])('appends %i separate facts one after another, only at its end', async (count) => {
     const ledger = new Ledger(buses[0] as Bus);
     const before = await ledger.lastSequence();
     const result = await ledger.append(facts(count, 'n1'), before, true);
@@ -65,16 +65,16 @@ describe('the ledger', () => {
     expect(await ledger.lastSequence()).toBe(before + count);
   });
 
-  it.each([1, 2, 7])('takes no later one of separate facts where %i of others came first', async (others) => {
+  it.each([1, 2, 7])('accepts no later separate facts if %i others were appended first', async (others) => {
     const ledger = new Ledger(buses[0] as Bus);
     const before = await ledger.lastSequence();
     await new Ledger(buses[1] as Bus).append(facts(others, 'b'), before);
-    // The third of them, for one, expects the very end that two others have made.
+    // For example, the third of them expects the very end that the two others have made.
     expect(await ledger.append(facts(8, 'a'), before, true)).toMatchObject({ outcome: 'refused' });
     expect(await ledger.lastSequence()).toBe(before + others);
   });
 
-  it('of separate facts appended at once by several never stand others than a first part of those of one, without a gap', async () => {
+  it('accepts only a gapless first part of separate facts if several copies append at once', async () => {
     const [a, b] = buses.map((bus) => new Ledger(bus)) as [Ledger, Ledger];
     for (let round = 0; round < 100; round += 1) {
       const last = await a.lastSequence();
@@ -95,14 +95,14 @@ describe('the ledger', () => {
     }
   });
 
-  it('never appends what nobody could read', async () => {
+  it('never appends an unreadable fact', async () => {
     const ledger = new Ledger(buses[0] as Bus);
     await expect(
       ledger.append([{ type: 'node.silent', node: 'n1', lastHeard: 7 as unknown as string }], 0),
     ).rejects.toThrow(/lastHeard|last_heard/);
   });
 
-  it('says that it is unclear when the server is away', async () => {
+  it('reports an unclear append if the server is away', async () => {
     const bus = await connectBus({ servers: nats.server.url, name: 'cut' });
     await bus.nc.close();
     expect(await new Ledger(bus).append(facts(1, 'n1'), 0)).toMatchObject({ outcome: 'unclear' });

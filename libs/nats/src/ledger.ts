@@ -4,7 +4,7 @@ import { decodeFact, encodeFact, factSubject, LEDGER, type Fact, type NewFact } 
 import { monotonicMs, wallTime } from '#libs/process';
 import type { StreamAnswer } from './ack-inbox.js';
 import type { Bus } from './connection.js';
-import { isConnectionTrouble, NoLeaderError } from './errors.js';
+import { isConnectionTrouble, NoLeaderError, REFUSALS } from './errors.js';
 import { headersOf } from './messages.js';
 
 /** A fact as it was appended. */
@@ -18,9 +18,6 @@ export type AppendOutcome =
   | { readonly outcome: 'appended'; readonly appended: readonly AppendedFact[] }
   | { readonly outcome: 'refused' | 'unclear'; readonly reason: string };
 
-/** The server's codes for wrong last message, wrong last sequence, incomplete batch: nothing was appended. */
-export const REFUSALS: ReadonlySet<number> = new Set([10070, 10071, 10164, 10176]);
-
 /** The number of replicas can change at any time, so it is read again after this time. */
 const LOOK_MS = 10_000;
 
@@ -32,13 +29,13 @@ export class Ledger {
   constructor(private readonly bus: Bus) {}
 
   /**
-   * Appends the facts together if the ledger still ends at `expectedLast`. With `separate`, and where that is cheaper,
-   * each only if it directly follows the one before it. Throws for facts that the server can never take.
+   * Appends the facts together if the ledger still ends at `expectedLast`. With `separate`, and if that is cheaper,
+   * appends each only if it directly follows the one before it. Throws for facts that the server can never accept.
    */
   async append(facts: readonly NewFact[], expectedLast: number, separate = false): Promise<AppendOutcome> {
     const at = wallTime();
     const messages = facts.map((fact) => ({ subject: factSubject(fact), text: encodeFact(fact, at) }));
-    // Read back before it is written: a fact that nobody can decode would stop every reader.
+    // Decode before writing: a fact that cannot be decoded would stop every reader.
     const read = messages.map(({ subject, text }) => decodeFact(subject, text));
     try {
       const isBatch = messages.length > 1 && !(separate && (await this.isUnreplicated()));
@@ -84,15 +81,15 @@ export class Ledger {
    */
   private async appendSeparately(messages: readonly Message[], expectedLast: number): Promise<number> {
     const id = nuid.next();
-    const stored = messages.map(({ subject, text }, index) => {
+    const publishes = messages.map(({ subject, text }, index) => {
       const head = headersOf({ 'Nats-Expected-Last-Sequence': String(expectedLast + index) });
       if (index > 0) head.set('Nats-Expected-Last-Msg-Id', `${id}.${index - 1}`);
       if (index < messages.length - 1) head.set('Nats-Msg-Id', `${id}.${index}`);
       return this.answerTo(subject, text, head);
     });
-    const answers = await Promise.allSettled(stored);
+    const answers = await Promise.allSettled(publishes);
     const failed = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as unknown] : []));
-    // If one of them is unclear, so is the whole.
+    // If one of them is unclear, all are.
     if (failed.length > 0) throw failed.find(isConnectionTrouble) ?? failed[0];
     const isElsewhere = answers.some(
       (answer, i) => answer.status === 'fulfilled' && answer.value.seq !== expectedLast + 1 + i,
@@ -124,7 +121,7 @@ export class Ledger {
       return this.answerTo(subject, text, headOf(index));
     };
     const first = store(0);
-    // On a closed connection, publishing the next message throws, and nobody waits for the first.
+    // On a closed connection, publishing the next message throws, and the promise of the first is not awaited.
     first.catch(() => undefined);
     for (const [index, { subject, text }] of messages.slice(1, -1).entries())
       this.bus.nc.publish(subject, text, { headers: headOf(index + 1) });

@@ -1,7 +1,7 @@
 import type { JsMsg } from '@nats-io/jetstream';
 import { headers, type MsgHdrs } from '@nats-io/nats-core';
 
-/** A message as handlers get it: text, so that each decodes it as its subject says. */
+/** A message for handlers, as text, so that each handler decodes it as its subject requires. */
 export interface BusMessage {
   readonly subject: string;
   /** In its stream; 0 for core NATS. */
@@ -25,10 +25,7 @@ export function busMessage(message: JsMsg): BusMessage {
 const STRICT = new TextDecoder('utf-8', { fatal: true });
 const LOOSE = new TextDecoder();
 
-/**
- * The text of a message. Invalid UTF-8 becomes halves of surrogate pairs, which a check finds and nobody mistakes for
- * text.
- */
+/** The text of a message. Invalid UTF-8 becomes halves of surrogate pairs, which a check detects. */
 export function messageText(data: Uint8Array): string {
   try {
     return STRICT.decode(data);
@@ -37,11 +34,11 @@ export function messageText(data: Uint8Array): string {
   }
 }
 
-/** The headers of a message that is to be sent. */
+/** The headers of a message to send. */
 export function headersOf(values: Readonly<Record<string, string>>): MsgHdrs {
-  const made = headers();
-  for (const [name, value] of Object.entries(values)) made.set(name, value);
-  return made;
+  const result = headers();
+  for (const [name, value] of Object.entries(values)) result.set(name, value);
+  return result;
 }
 
 /** The client library reads headers only when asked, and throws for a name that is not ASCII. */
@@ -49,19 +46,19 @@ interface MessageHead {
   readonly headers?: MsgHdrs | undefined;
 }
 
-/** The headers of a message by name; none where a sender wrote what cannot be read. */
+/** The headers of a message by name; none if they cannot be read. */
 export function plainHeaders(message: MessageHead): Readonly<Record<string, string>> {
   const headers = readHeaders(message);
   return headers === undefined ? {} : Object.fromEntries(headers.keys().map((key) => [key, headers.get(key)]));
 }
 
-/** Whether a message of a bucket says that its key was deleted. */
+/** Whether a message of a bucket marks its key as deleted. */
 export function isDeletion(message: MessageHead): boolean {
   const operation = readHeaders(message)?.get('KV-Operation') ?? '';
   return operation === 'DEL' || operation === 'PURGE';
 }
 
-/** The same for a message that the stream's leader was asked for. */
+/** The same for a message that was read from the stream's leader. */
 export const isStoredDeletion = (message: { readonly header?: MsgHdrs | undefined }): boolean =>
   isDeletion({
     get headers() {

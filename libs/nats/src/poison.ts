@@ -5,7 +5,7 @@ import type { Bus } from './connection.js';
 import type { BusMessage } from './messages.js';
 import { kvSubject, POISON } from './topology.js';
 
-/** Input that could not be used, as it is kept for a person. */
+/** An input that could not be used, as it is stored for a person. */
 export interface PoisonRecord {
   readonly stream: string;
   readonly sequence: number;
@@ -14,17 +14,17 @@ export interface PoisonRecord {
   readonly at: string;
 }
 
-/** A decoder may quote what it refuses, which may be as large as a message can be. */
+/** An error may quote what it refuses, which may be as large as a message. */
 const MOST_REASON = 1_000;
 
-/** Sets aside what cannot be read or is refused, so that nothing loops on it and nothing is silently lost. */
+/** Sets aside what cannot be read or is refused, so that nothing loops and nothing is silently lost. */
 export class Poison {
   constructor(
     private readonly bus: Bus,
     private readonly logger: Logger,
   ) {}
 
-  /** Decodes each message; those that `decode` refuses with a WireError are set aside and left out. */
+  /** Decodes each message. Those that `decode` refuses with a WireError are set aside and left out. */
   async decoded<T>(stream: string, messages: readonly BusMessage[], decode: (message: BusMessage) => T): Promise<T[]> {
     const good: T[] = [];
     for (const message of messages) {
@@ -57,7 +57,7 @@ export class Poison {
       'set aside: it cannot be used',
     );
     const value: PoisonRecord = { stream, sequence, subject, reason: reason.slice(0, MOST_REASON), at: wallTime() };
-    // Core NATS has no sequence: the newest of each subject is kept.
+    // Core NATS has no sequence, so the newest message of each subject is kept.
     const key =
       sequence > 0 ? `${stream}.${sequence}` : `${stream}.${subject.replaceAll(/[^-\w]/g, '_').slice(0, 200)}`;
     await this.bus.publish(kvSubject(POISON, key), JSON.stringify(value));

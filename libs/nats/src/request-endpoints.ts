@@ -8,10 +8,10 @@ import type { ServiceNote } from './service-notes.js';
 
 export type RequestHandler = (body: object, headers: Readonly<Record<string, string>>) => Promise<unknown>;
 
-/** How a copy presents itself to `nats micro ls`, and whether it answers requests. */
+/** What `nats micro ls` shows of a copy, and whether it answers requests. */
 export interface CopyStatus {
   readonly leading: boolean;
-  /** Why it decides no more, or empty. */
+  /** Why it has stopped deciding, or empty. */
   readonly halted: string;
   readonly answers: boolean;
   readonly notes: readonly ServiceNote[];
@@ -29,15 +29,18 @@ export interface RequestEndpointsOptions {
 /** The requests that a service answers, as one NATS micro service. Only a copy that can answer has the endpoints. */
 export class RequestEndpoints {
   private service: Service | undefined;
-  private shown = '';
+  private lastStatus = '';
 
   constructor(private readonly options: RequestEndpointsOptions) {}
 
-  /** Presents the copy as it is now. Endpoints of a micro service cannot be removed one by one: it is made again. */
+  /**
+   * Shows the current state of the copy. Endpoints of a micro service cannot be removed one by one, so the micro
+   * service is created again.
+   */
   async show(as: CopyStatus): Promise<void> {
     const text = JSON.stringify(as);
-    if (text === this.shown) return;
-    this.shown = text;
+    if (text === this.lastStatus) return;
+    this.lastStatus = text;
     const before = this.service;
     const { bus, name, version, description, handlers } = this.options;
     const service = await new Svcm(bus.nc).add({
@@ -64,13 +67,13 @@ export class RequestEndpoints {
         });
       }
     }
-    // The new one is there before the old one goes, so that no request meets nobody.
+    // The new one exists before the old one is removed, so that every request has a responder.
     await bus.nc.flush().catch(() => undefined);
     await before?.stop();
   }
 
   async close(): Promise<void> {
-    this.shown = 'closed';
+    this.lastStatus = 'closed';
     await this.service?.stop();
   }
 
@@ -102,7 +105,7 @@ export class RequestEndpoints {
 
 const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 
-/** A refusal may quote what it refuses, which may be as large as a message can be. */
+/** A refusal may quote what it refuses, which may be as large as a message. */
 const MOST_WORDS = 8_000;
 
 function refuse(message: ServiceMsg, { status, code, message: text }: Refusal): void {
@@ -128,7 +131,7 @@ function bodyOf(message: ServiceMsg): object {
   return body;
 }
 
-/** A refusal as it travels: the status for tools that know HTTP, the code for programs, the message for people. */
+/** A refusal on the wire: the status for tools that know HTTP, the code for programs, the message for people. */
 interface Refusal {
   readonly status: number;
   readonly code: string;
@@ -142,18 +145,18 @@ const STATUSES: Readonly<Record<string, number>> = {
   halted: 503,
   internal: 500,
 };
-/** What is refused for any other reason is refused because of the state things are in. */
+/** Any other refusal is caused by the current state. */
 const CONFLICT = 409;
 
 const refusal = (code: string, message: string): Refusal => ({ status: STATUSES[code] ?? CONFLICT, code, message });
 
-/** What a handler returned: the core's answer, or any other value as the body. */
+/** The result of a handler: the core's answer, or any other value as the body. */
 function outcomeOf(result: unknown): { readonly body: unknown } | Refusal {
   if (!isAnswer(result)) return { body: result ?? {} };
   return result.ok ? { body: result.body ?? {} } : refusal(result.code, result.message);
 }
 
-/** What a handler threw. What is nobody's fault but ours tells no details. */
+/** The error of a handler. An internal error shows no details. */
 function refusalOf(error: unknown): Refusal {
   if (error instanceof BadRequestError) return refusal('bad-request', error.message);
   if (error instanceof HaltedError) return refusal('halted', error.message);

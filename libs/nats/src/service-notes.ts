@@ -1,4 +1,4 @@
-/** What a person should know about a running service: shown by `sluice doctor` and `nats micro ping`. */
+/** A note for operators about a running service. `sluice doctor` and `nats micro ping` show it. */
 export interface ServiceNote {
   readonly state: 'bad' | 'note';
   readonly words: string;
@@ -6,13 +6,13 @@ export interface ServiceNote {
   readonly todo: string;
 }
 
-/** The notes of this process, each under a name of its own, and what it waits for. */
+/** The notes of this process, each with its own name, and what the process waits for. */
 export class ServiceNotes {
   private readonly notes = new Map<string, ServiceNote>();
   private readonly listeners: (() => void)[] = [];
   private readonly waits: (() => string | undefined)[] = [];
 
-  /** Says something under a name in place of what was said before; undefined takes it back. */
+  /** Sets the note with this name; undefined removes it. */
   set(name: string, note: ServiceNote | undefined): void {
     const before = this.notes.get(name);
     if (before?.words === note?.words && before?.state === note?.state) return;
@@ -21,7 +21,7 @@ export class ServiceNotes {
     for (const listener of this.listeners) listener();
   }
 
-  /** The process is not ready, `/readyz` says, while this says what is missing. */
+  /** While this returns what is missing, the process is not ready according to `/readyz`. */
   waitFor(missing: () => string | undefined): void {
     this.waits.push(missing);
   }

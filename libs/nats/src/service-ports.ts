@@ -17,15 +17,18 @@ import type { Bus } from './connection.js';
 import { Ledger } from './ledger.js';
 import { LedgerReader } from './ledger-reader.js';
 import type { LedgerTail } from './ledger-tail.js';
+import { Objects } from './objects.js';
 import { Snapshots } from './snapshots.js';
 import { kvSubject } from './topology.js';
 import { ViewWriter } from './view-writer.js';
 import { newestViews, sequenceAt } from './views.js';
 
-/** What the service itself carries out. */
+/** Handlers of the service itself. */
 type ServiceOwn = 'settle' | 'give-back' | 'show-state' | 'stand' | 'wait' | 'back-off';
 
-/** What always follows another fact of the same node: a thousand nodes a second make many lines. */
+/**
+ * Facts that always follow another fact of the same node. With a thousand nodes per second, they would be many lines.
+ */
 const QUIET: ReadonlySet<FactType> = new Set<FactType>(['node.lease.released']);
 
 export interface PortOptions {
@@ -33,16 +36,17 @@ export interface PortOptions {
   readonly tail: LedgerTail;
   readonly logger: Logger;
   readonly onArrival: () => void;
-  /** The stream in which the core's cursor is a place. */
+  /** The stream to which the core's cursor refers. */
   readonly input: string | undefined;
 }
 
-/** The ledger, views, snapshots and log of one copy, and what it counts of its term. */
+/** The ledger, views, snapshots and log of one copy, and the counts of its term. */
 export class ServicePorts<S, I, N extends Need, G> {
   readonly ledger: Ledger;
   readonly reader: LedgerReader;
   private readonly snapshots: Snapshots;
   private readonly blobs: Blobs;
+  private readonly objects: Objects;
   readonly slices = new Slices();
   private views: ViewWriter | undefined;
   private writing: Promise<void> | undefined;
@@ -60,6 +64,7 @@ export class ServicePorts<S, I, N extends Need, G> {
     this.ledger = new Ledger(bus);
     this.snapshots = new Snapshots(bus);
     this.blobs = new Blobs(bus, logger);
+    this.objects = new Objects(bus);
     const targets = wantsTargets ? (keys: readonly string[]) => this.blobs.targets(keys) : undefined;
     this.reader = new LedgerReader({ bus, ledger: this.ledger, tail, reads, targets, onArrival, logger });
   }
@@ -77,14 +82,14 @@ export class ServicePorts<S, I, N extends Need, G> {
     [this.appended, this.refused] = [0, 0];
   }
 
-  /** Gives up what is not yet under way: another copy leads. */
+  /** Cancels what has not started yet, because another copy leads. */
   endTerm(): void {
     this.views?.stop();
     this.views = undefined;
   }
 
   get handlers(): Omit<Handlers<ServicePort<never>>, ServiceOwn> {
-    const { reader, ledger, blobs, slices } = this;
+    const { reader, ledger, blobs, objects, slices } = this;
     const { bus, logger, input: stream } = this.options;
     return {
       read: ({ after }) => reader.take(after),
@@ -105,7 +110,8 @@ export class ServicePorts<S, I, N extends Need, G> {
         }));
         return [own, ...newest];
       },
-      views: ({ writes, ledger: shown }) => this.write(writes, shown),
+      'loaded-keys': ({ bucket }) => this.views?.keysOf(bucket) ?? [],
+      views: ({ writes, ledger }) => this.write(writes, ledger),
       'highest-view': async ({ view }) => Math.max(await ownLedger(bus, view), ...(await newestViews(bus)).values()),
 
       'list-snapshots': this.snapshots.handlers['list-snapshots'],
@@ -115,9 +121,10 @@ export class ServicePorts<S, I, N extends Need, G> {
       'read-configs': ({ names }) => blobs.configs(names),
       'put-configs': ({ configs }) => blobs.putConfigs(configs),
       'put-targets': ({ change, targets }) => blobs.putTargets(change, targets),
+      'missing-objects': ({ hashes }) => objects.missing(hashes),
       pause: () => slices.pause(),
 
-      now: () => ({ monotonicMs: monotonicMs(), leadingSinceMs: this.leadingSinceMs }),
+      now: () => ({ monotonicMs: monotonicMs(), leadingSinceMs: this.leadingSinceMs, wallMs: Date.now() }),
       log: ({ level, text, details }) => logger[level](details, text),
       'input-end': async () =>
         stream === undefined ? undefined : { stream, last: (await bus.streamInfo(stream)).state.last_seq },
@@ -145,11 +152,13 @@ export class ServicePorts<S, I, N extends Need, G> {
     return Math.max(this.termSinceMs, this.connectedSinceMs);
   }
 
-  /** Resolves with the time when all of them stand, or when this term has ended. */
+  /** Resolves with the time when all of them are written, or when this term has ended. */
   private async write(writes: readonly ViewWrite[], ledger: number): Promise<number> {
     const { views } = this;
     for (const { key, value } of writes) {
-      await this.slices.pause();
+      // An await between two writes makes the client send each of them alone, which costs the server much more.
+      const pause = this.slices.pause();
+      if (pause !== undefined) await pause;
       views?.write(key, value, ledger);
       if (views?.isFull === true) await views.room();
     }
@@ -175,7 +184,7 @@ export class ServicePorts<S, I, N extends Need, G> {
 const ownLedger = async (bus: Bus, { bucket, key }: ViewPosition): Promise<number> =>
   key === undefined ? 0 : sequenceAt(bus, bucket, kvSubject(bucket, key));
 
-/** What a log line about a fact names: enough to follow one change, node or lease through all services. */
+/** The fields of a log line about a fact: enough to follow one change, node or lease through all services. */
 function concerns(fact: NewFact): object {
   const { change, node, lease, pool, hash, because, reason } = fact as Partial<
     Record<'change' | 'node' | 'lease' | 'pool' | 'hash' | 'because' | 'reason', string>

@@ -1,17 +1,17 @@
 import { backOffMs } from '#libs/engine';
 
-/** Wakes one waiter; a signal given while nobody waits is kept. */
+/** Wakes one waiter. A signal without a waiter is kept. */
 export class Signal {
-  private given = false;
+  private isGiven = false;
   private wake: (() => void) | undefined;
 
   give(): void {
-    this.given = true;
+    this.isGiven = true;
     this.wake?.();
   }
 
   async wait(timeoutMs?: number): Promise<void> {
-    if (!this.given) {
+    if (!this.isGiven) {
       await new Promise<void>((resolve) => {
         const timer =
           timeoutMs === undefined ? undefined : setTimeout(resolve, Math.min(Math.max(timeoutMs, 0), 2 ** 31 - 1));
@@ -22,18 +22,18 @@ export class Signal {
       });
       this.wake = undefined;
     }
-    this.given = false;
+    this.isGiven = false;
   }
 }
 
-/** Resolves after so many milliseconds; the timer alone keeps no process alive. */
+/** Resolves after this many milliseconds. The timer alone does not keep a process running. */
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref());
 
-/** A distance that grows with the number of tries, up to `mostMs`, and is spread so that many do not come at once. */
+/** A pause that grows with the number of tries, up to `mostMs`, with jitter, so that many do not retry at once. */
 export const growingMs = (tries: number, leastMs: number, mostMs: number): number =>
   backOffMs(tries, leastMs, mostMs, Math.random());
 
-/** Runs `work` for each item, at most `width` at once. Ends at the first failure, when the others have ended. */
+/** Runs `work` for each item, at most `width` at once. Fails at the first failure, once the others have ended. */
 export async function pipelined<T>(items: Iterable<T>, width: number, work: (item: T) => Promise<void>): Promise<void> {
   const source = items[Symbol.iterator]();
   let failure: { readonly error: unknown } | undefined;

@@ -2,7 +2,7 @@ import { byNewest, keepSnapshot, type SnapshotInfo } from '#libs/engine';
 import { carryOut } from './carry-out.js';
 import type { Snapshots } from './snapshots.js';
 
-/** Keeps a snapshot as a service does, of a ledger that may be imagined. */
+/** Stores a snapshot as a service does. The ledger may be imaginary. */
 export const putSnapshot = (
   snapshots: Snapshots,
   { service, version, loads = [version] }: { service: string; version: number; loads?: readonly number[] },
@@ -13,7 +13,7 @@ export const putSnapshot = (
     { ...snapshots.handlers, bounds: () => ({ first: 1, last: Infinity }) },
   );
 
-/** The newest snapshot of a service that can be read. */
+/** The newest readable snapshot of a service. */
 export async function newestSnapshot(
   snapshots: Snapshots,
   service: string,

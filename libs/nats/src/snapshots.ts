@@ -30,7 +30,7 @@ const META = `$O.${SNAPSHOTS}.M.`;
 export class Snapshots {
   constructor(private readonly bus: Bus) {}
 
-  /** For the programs that start from snapshots, write them, and trim the ledger before them. */
+  /** For code that starts from snapshots, writes them, or trims the ledger up to them. */
   get handlers(): Handlers<SnapshotPort & Omit<SnapshotWritePort, 'bounds'>> {
     return {
       'list-snapshots': ({ service }) => this.list(service),

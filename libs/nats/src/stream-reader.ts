@@ -19,7 +19,7 @@ export interface ReadOptions {
   /** Instead of `from`: the first message stored at or after this time. */
   readonly since?: Date | undefined;
   readonly filters?: readonly string[];
-  /** Only the newest of each subject, then all that comes. */
+  /** Only the newest message of each subject, then all new messages. */
   readonly lastPerSubject?: boolean;
   readonly ahead?: number;
   readonly headersOnly?: boolean;
@@ -28,7 +28,7 @@ export interface ReadOptions {
 /** Short, so that the consumer is recreated soon after a server restart: after two missed heartbeats. */
 const EXPIRES_MS = 4_000;
 const HEARTBEAT_MS = 1_000;
-/** A consumer without a heartbeat for so long is suspect; and how often to check. */
+/** How long a consumer may miss heartbeats before it is suspect, and how often to check. */
 const SILENT_MS = 4_000;
 const LOOK_MS = 1_000;
 /** How often `readAll` checks that the last message still exists. */
@@ -158,7 +158,9 @@ function end({ consumer, messages }: ActiveConsumer): void {
   void consumer.delete().catch(() => undefined);
 }
 
-/** Reads what a stream holds now, up to the last message that its leader has: other servers may lag. */
+/**
+ * Reads the current messages of a stream, up to the last message that its leader has, because other servers may lag.
+ */
 export async function readAll(
   bus: Bus,
   reading: Omit<ReadOptions, 'since'>,
@@ -168,13 +170,13 @@ export async function readAll(
   if (last === undefined || last.seq < (reading.from ?? 1)) return;
   const reader = await StreamReader.open(bus, reading);
   const slices = new Slices();
-  let [taken, isAtEnd] = [0, false];
-  // The last message may have been deleted or have expired meanwhile: then it never arrives.
+  let [count, isAtEnd] = [0, false];
+  // The last message may have been deleted or have expired meanwhile. Then it never arrives.
   const watch = setInterval(() => {
-    const before = taken;
+    const before = count;
     lastOf(bus, reading).then(
       (now) => {
-        if (taken !== before || (now?.seq ?? 0) > before) return;
+        if (count !== before || (now?.seq ?? 0) > before) return;
         isAtEnd = true;
         reader.close();
       },
@@ -185,7 +187,7 @@ export async function readAll(
     for await (const message of reader) {
       await slices.pause();
       take(message);
-      taken = message.seq;
+      count = message.seq;
       if (message.seq >= last.seq) return;
     }
     if (!isAtEnd) throw new Error(`reading ${reading.stream} stopped before the end`);
@@ -197,16 +199,16 @@ export async function readAll(
 
 /** The newest message that matches, as the stream's leader has it; undefined if there is none. */
 export async function lastOf(bus: Bus, { stream, filters }: ReadOptions): Promise<StoredMsg | undefined> {
-  const found = await lastOfEach(bus, stream, filters ?? ['>']);
-  if (found !== undefined || filters !== undefined) return found;
-  // For `>` a server looks at the last sequence only, and finds nothing if that message was deleted.
+  const last = await lastOfEach(bus, stream, filters ?? ['>']);
+  if (last !== undefined || filters !== undefined) return last;
+  // For `>`, a server checks only the last sequence, and finds nothing if that message was deleted.
   const { config, state } = await bus.streamInfo(stream);
   return state.messages === 0 ? undefined : lastOfEach(bus, stream, config.subjects ?? []);
 }
 
 async function lastOfEach(bus: Bus, stream: string, filters: readonly string[]): Promise<StoredMsg | undefined> {
-  const found = await Promise.all(filters.map((filter) => bus.stored(stream, { last_by_subj: filter })));
-  return found.reduce<StoredMsg | undefined>(
+  const messages = await Promise.all(filters.map((filter) => bus.stored(stream, { last_by_subj: filter })));
+  return messages.reduce<StoredMsg | undefined>(
     (last, message) => (message !== null && message.seq > (last?.seq ?? 0) ? message : last),
     undefined,
   );

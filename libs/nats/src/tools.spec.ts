@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
+import { headers as natsHeaders, nanos } from '@nats-io/nats-core';
 import { encodeView, type LeaseView, type NodeReport, type StatusView, type Targets } from '#libs/contracts';
 import { natsFixture, until } from '#libs/testing';
 import { Blobs } from './blobs.js';
 import { connectBus, type Bus } from './connection.js';
 import { connectFleet, connectNodeBus, type FleetClient, type NodeBus } from '#libs/client';
 import { ensureTopology, kvSubject } from './topology.js';
+import { watchViews } from './views.js';
 
 const lease: LeaseView = {
   ledger: 1,
@@ -48,11 +50,13 @@ const report: NodeReport = {
   changed: [],
   probe: '',
   differences: [],
+  failingProbes: [],
+  notUndone: [],
   needsRestart: false,
   step: '',
 };
 
-describe('what nodes and tools use', () => {
+describe('the bus for nodes and tools', () => {
   const nats = natsFixture();
   const node = 'w-1.dc1';
   let bus: Bus;
@@ -83,7 +87,7 @@ describe('what nodes and tools use', () => {
     expect(await fleet.config(node, 'h')).toEqual({ fragments: [] });
   });
 
-  it('a node is told when its lease or status was written, and only its own', async () => {
+  it('a node receives a push when its own lease or status was written, and no other', async () => {
     const pushed: { readonly lease?: LeaseView; readonly status?: StatusView }[] = [];
     applier.onPush((push) => pushed.push(push));
     const other = await connectNodeBus({ connection: bus, node: 'w-2.dc1' });
@@ -97,7 +101,25 @@ describe('what nodes and tools use', () => {
     expect(bus.connected).toBe(true);
   });
 
-  it('a report repeated is stored again', async () => {
+  it('a node is asked what exists at paths; a request that cannot be read is refused', async () => {
+    const other = await connectNodeBus({ connection: bus, node: 'w-3.dc1' });
+    const answer = {
+      found: [{ path: '/a', state: 'file', what: 'a file of 3 bytes', refused: '' }],
+      busy: false,
+    } as const;
+    other.onPush(({ query }) => query?.request.paths[0] === '/a' && query.answer(answer));
+    await bus.nc.flush();
+    expect(await fleet.look('w-3.dc1', { paths: ['/a', '/b'], entries: [] }, 2_000)).toEqual(answer);
+    const tooMany = Array.from({ length: 101 }, () => '/a');
+    expect((await bus.request('push.paths.w-3_dc1', JSON.stringify({ paths: tooMany }))).json()).toEqual({
+      error: { code: 'bad-request', message: 'a request for 101 paths, but at most 100 are allowed' },
+    });
+    expect(await fleet.look('w-3.dc1', { paths: tooMany, entries: [] }, 2_000)).toBeUndefined();
+    expect(await fleet.look('nobody', { paths: ['/a'], entries: [] }, 2_000)).toBeUndefined();
+    await other.close();
+  });
+
+  it('a repeated report is stored again', async () => {
     await applier.report(report);
     await applier.report(report);
     expect((await bus.jsm.streams.info('REPORTS')).state.messages).toBe(2);
@@ -114,10 +136,15 @@ describe('what nodes and tools use', () => {
     await Promise.all(many.map((one) => one.close()));
   });
 
-  it('a change is published once, however often its sender tries', async () => {
-    const first = await fleet.publishChange('me', '{"apply": []}', 'me:1');
-    expect(first).toEqual({ change: 'c1', duplicate: false });
-    expect(await fleet.publishChange('me', '{"apply": []}', 'me:1')).toEqual({ change: 'c1', duplicate: true });
+  it('the server stores a change again when it is published again: the merger compares the ids', async () => {
+    expect(await fleet.publishChange('me', '{"apply": []}', 'build-42')).toBe('c1');
+    expect(await fleet.publishChange('me', '{"apply": []}', 'build-42')).toBe('c2');
+    for (const seq of [1, 2]) expect((await bus.stored('CHANGES', { seq }))?.header.get('Sluice-Id')).toBe('build-42');
+  });
+
+  it('a message id of the server does not swallow the change of another source', async () => {
+    const { config } = await bus.streamInfo('CHANGES');
+    expect(config.duplicate_window).toBe(nanos(100));
   });
 
   it('views are listed and watched by name', async () => {
@@ -136,24 +163,39 @@ describe('what nodes and tools use', () => {
     expect(seen).toEqual([2, 3]);
   });
 
-  it('a watch that is stopped while it opens ends, though its key has no value', async () => {
+  it('a watch gets the keys that are deleted, as they are known', async () => {
+    const stop = new AbortController();
+    const deleted: string[] = [];
+    const watching = (async () => {
+      for await (const _ of watchViews(bus, 'drains', '>', stop.signal, (key) => void deleted.push(key)));
+    })();
+    const headers = natsHeaders();
+    headers.set('KV-Operation', 'DEL');
+    await bus.publish(kvSubject('drains', 'w-1_dc1'), '', { headers });
+    await until(() => deleted.length > 0);
+    stop.abort();
+    await watching;
+    expect(deleted).toEqual(['w-1.dc1']);
+  });
+
+  it('a watch that is stopped while it opens ends, even if its key has no value', async () => {
     const stop = new AbortController();
     const first = fleet.watch('leases', 'n-without', stop.signal)[Symbol.asyncIterator]().next();
     stop.abort();
     expect(await first).toEqual({ done: true, value: undefined });
   });
 
-  it('events of all streams come in the order of time, to the end or on and on', async () => {
+  it('events of all streams arrive in the order of time, up to the last one or continuously', async () => {
     await bus.publish('node.heard.n1', JSON.stringify({ v: 1, at: '', node: 'n1' }));
     await fleet.publishChange('me', 'not json');
     const signal = new AbortController().signal;
     const stored: string[] = [];
     for await (const { stream, sequence } of fleet.events({ follow: false, signal }))
       stored.push(`${stream} ${sequence}`);
-    expect(stored).toEqual(['REPORTS 1', 'REPORTS 2', 'CHANGES 1', 'LEDGER 1', 'CHANGES 2']);
+    expect(stored).toEqual(['REPORTS 1', 'REPORTS 2', 'CHANGES 1', 'CHANGES 2', 'LEDGER 1', 'CHANGES 3']);
     const only: unknown[] = [];
     for await (const { body } of fleet.events({ follow: false, signal, subject: 'config.desired.>' })) only.push(body);
-    expect(only).toEqual([{ apply: [] }, 'not json']);
+    expect(only).toEqual([{ apply: [] }, { apply: [] }, 'not json']);
     const none: unknown[] = [];
     for await (const event of fleet.events({ follow: false, signal, since: new Date(Date.now() + 60_000) }))
       none.push(event);
@@ -171,7 +213,7 @@ describe('what nodes and tools use', () => {
     await following;
   });
 
-  it('a config that is not the one with its hash is not read, and stands in for no other node', async () => {
+  it('a config that does not match its hash is not used for any node', async () => {
     const text = '{"fragments":[]}';
     const hash = createHash('sha256').update(text).digest('hex');
     const blobs = new Blobs(bus);
@@ -187,7 +229,7 @@ describe('what nodes and tools use', () => {
     expect([first, second]).toEqual([[undefined], [{ fragments: [] }]]);
   });
 
-  it('targets come back as they were kept, in pieces that a message can hold', async () => {
+  it('targets are read back unchanged, in pieces that fit into a message', async () => {
     const blobs = new Blobs(bus);
     const targets: Targets = Object.fromEntries(
       Array.from({ length: 3_000 }, (_, i) => [
@@ -202,7 +244,7 @@ describe('what nodes and tools use', () => {
     await expect(blobs.targets(['c7.missing'])).rejects.toThrow(/there is no "c7.missing"/);
   });
 
-  it('what is wrong with an installation can be seen', async () => {
+  it('an inspection shows what is wrong with an installation', async () => {
     await bus.publish(kvSubject('pools', 'edge'), '{"ledger": 99}');
     expect(await fleet.inspect()).toMatchObject({
       server: { jetstream: true },
@@ -213,7 +255,16 @@ describe('what nodes and tools use', () => {
     });
   });
 
-  it('without a server or a service the error says where nobody was', async () => {
+  it('the changes that nobody has read are those after the last one that has a view', async () => {
+    const published: string[] = [];
+    for (const text of ['1', '2', '3']) published.push(await fleet.publishChange('ci', text));
+    expect((await fleet.unreadChanges()).slice(-3)).toEqual(published);
+    await bus.publish(kvSubject('changes', published[1] as string), '{"ledger": 1}');
+    expect(await fleet.unreadChanges()).toEqual(published.slice(2));
+    expect(await fleet.inspect()).toMatchObject({ unread: published.slice(2) });
+  });
+
+  it('without a server or a service, the error says what did not answer', async () => {
     await expect(connectFleet({ servers: 'nats://127.0.0.1:1' })).rejects.toMatchObject({
       name: 'NoConnectionError',
       message: expect.stringContaining('127.0.0.1:1'),

@@ -15,13 +15,13 @@ const ROUNDS = 12;
 const REPORTS = 40;
 
 /**
- * Copies that are cut off in the middle of their work and others that take over, while what is behind their snapshots
- * goes all the time.
+ * Copies are cut off during their work and others take over, while everything before their snapshots is trimmed all the
+ * time.
  */
-describe('a ledger that is trimmed without a pause', () => {
+describe('a ledger that is trimmed continuously', () => {
   const nats = natsFixture();
 
-  it('loses nothing of what was counted, no matter which copy is cut off', async () => {
+  it('loses no counts, no matter which copy is cut off', async () => {
     const own = await connectBus({ servers: nats.server.url, name: 'spec' });
     await ensureTopology(own, { leaderTtlMs: LEADER_TTL_MS });
     const running = new Map<Counter, Bus>();
@@ -36,7 +36,7 @@ describe('a ledger that is trimmed without a pause', () => {
       await counter.start();
     };
     const leader = (): Promise<Counter> =>
-      until(() => [...running.keys()].find((counter) => counter.leading), 'somebody leads');
+      until(() => [...running.keys()].find((counter) => counter.leading), 'a copy leads');
     let isOver = false;
     const trimming = (async () => {
       for (; !isOver; await new Promise((resolve) => setImmediate(resolve)))
@@ -57,7 +57,7 @@ describe('a ledger that is trimmed without a pause', () => {
       if (round % 2 === 0) await bus.nc.close().then(() => cutOff.push(counting));
       else await counting.stop().then(() => bus.close());
       await start();
-      // As inputs are: repeated until they are known to be taken.
+      // Like inputs: repeated until they are known to be processed.
       await until(async () =>
         (await leader()).submitAll(sent).then(
           () => true,

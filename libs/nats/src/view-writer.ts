@@ -8,7 +8,7 @@ import { headersOf, isDeletion, isStoredDeletion } from './messages.js';
 import { growingMs, pause, Signal } from './signal.js';
 import { readAll } from './stream-reader.js';
 import { kvStream, kvSubject } from './topology.js';
-import { bucketKey, shownSequence } from './views.js';
+import { bucketKey, shownKey, shownSequence } from './views.js';
 
 interface KnownValue {
   readonly revision: number;
@@ -26,13 +26,17 @@ interface Write {
 
 const WIDTH = 256;
 const EXPECTED = 'Nats-Expected-Last-Subject-Sequence';
+/** The digest of a key that was deleted. */
+const DELETED = 'deleted';
+/** A deleted key leaves a mark for those who watch the bucket. The server removes it after this time. */
+const DELETION = { 'KV-Operation': 'DEL', 'Nats-TTL': '1h' };
 
 /**
  * Writes one service's views by compare-and-set: only what differs, and never over a higher ledger sequence. Different
  * keys are written at the same time; of one key only the newest waits.
  */
 export class ViewWriter {
-  private readonly known = new Map<string, KnownValue>();
+  private readonly newest = new Map<string, KnownValue>();
   private readonly queued = new Map<string, Write>();
   private readonly active = new Set<string>();
   private readonly ended = new Signal();
@@ -45,27 +49,43 @@ export class ViewWriter {
     private readonly logger: Logger,
   ) {}
 
-  /** Reads the service's buckets; returns the highest ledger sequence that a value shows, and where. */
+  /** Reads the service's buckets. Returns the highest ledger sequence in a value, and its place. */
   async load(): Promise<ViewPosition> {
     let highest: ViewPosition = { ledger: 0, bucket: '', key: undefined };
     for (const bucket of VIEW_BUCKETS.filter((name) => VIEWS[name].owner === this.service)) {
       await readAll(this.bus, { stream: kvStream(bucket), lastPerSubject: true, ahead: 2_000 }, (message) => {
-        const known = knownOf(message.seq, isDeletion(message) ? '' : message.string());
-        this.known.set(message.subject, known);
-        if (known.ledger > highest.ledger)
-          highest = { ledger: known.ledger, bucket, key: message.subject.slice(kvSubject(bucket, '').length) };
+        const newest = knownOf(message.seq, message.string());
+        if (!isDeletion(message)) this.newest.set(message.subject, newest);
+        if (newest.ledger > highest.ledger)
+          highest = { ledger: newest.ledger, bucket, key: message.subject.slice(kvSubject(bucket, '').length) };
       });
     }
     return highest;
   }
 
-  /** Queues a value to be written. Values that are queued without a wait between them are sent together. */
-  write(key: ViewKey, value: ViewBody, ledger: number): void {
+  /** The keys of this bucket that have a value. */
+  keysOf(bucket: ViewBucket): readonly string[] {
+    const prefix = kvSubject(bucket, '');
+    return [...this.newest.keys()].flatMap((subject) =>
+      subject.startsWith(prefix) ? shownKey(bucket, subject.slice(prefix.length)) : [],
+    );
+  }
+
+  /**
+   * Queues a value to be written, or the key to be deleted if there is none. What is queued without a wait in between
+   * is sent together.
+   */
+  write(key: ViewKey, value: ViewBody | undefined, ledger: number): void {
     if (this.stopped) return;
-    const body = JSON.stringify(value);
+    const body = value === undefined ? '{}' : JSON.stringify(value);
     const subject = kvSubject(key.bucket, bucketKey(key.bucket, key.key));
-    const digest = digestOf(body);
-    if (!this.queued.has(subject) && !this.active.has(subject) && this.known.get(subject)?.digest === digest) return;
+    const digest = value === undefined ? DELETED : digestOf(body);
+    if (
+      !this.queued.has(subject) &&
+      !this.active.has(subject) &&
+      (this.newest.get(subject)?.digest ?? DELETED) === digest
+    )
+      return;
     const text = body === '{}' ? `{"ledger":${ledger}}` : `{"ledger":${ledger},${body.slice(1)}`;
     this.queued.set(subject, { bucket: key.bucket, subject, text, digest, ledger });
     this.begin();
@@ -103,12 +123,15 @@ export class ViewWriter {
   }
 
   private carryOut(write: Write, tries: number): void {
-    const known = this.known.get(write.subject);
-    const isOvertaken = known !== undefined && (known.ledger > write.ledger || known.digest === write.digest);
+    const newest = this.newest.get(write.subject);
+    const isOvertaken = (newest?.ledger ?? 0) > write.ledger || (newest?.digest ?? DELETED) === write.digest;
     if (this.stopped || isOvertaken) return this.end(write);
-    this.bus.store(write.subject, write.text, headersOf({ [EXPECTED]: String(known?.revision ?? 0) }), (answer) => {
+    const isDeleted = write.digest === DELETED;
+    const head = headersOf({ [EXPECTED]: String(newest?.revision ?? 0), ...(isDeleted ? DELETION : {}) });
+    this.bus.store(write.subject, write.text, head, (answer) => {
       if (answer instanceof Error) return void this.tryAgain(write, tries, answer);
-      this.known.set(write.subject, { revision: answer.seq, ledger: write.ledger, digest: write.digest });
+      if (isDeleted) this.newest.delete(write.subject);
+      else this.newest.set(write.subject, { revision: answer.seq, ledger: write.ledger, digest: write.digest });
       this.written += 1;
       this.end(write);
     });
@@ -135,8 +158,11 @@ export class ViewWriter {
 
   private async readAgain(write: Write): Promise<void> {
     const message = await this.bus.stored(kvStream(write.bucket), { last_by_subj: write.subject });
-    if (message === null) this.known.delete(write.subject);
-    else this.known.set(write.subject, knownOf(message.seq, isStoredDeletion(message) ? '' : message.string()));
+    if (message === null) this.newest.delete(write.subject);
+    else {
+      const newest = knownOf(message.seq, message.string());
+      this.newest.set(write.subject, isStoredDeletion(message) ? { ...newest, digest: DELETED } : newest);
+    }
   }
 }
 

@@ -4,6 +4,7 @@ import {
   growingMs,
   isConnectionTrouble,
   NoJetStreamError,
+  NoStorageError,
   ServerTooOldError,
   ServiceNotes,
   TopologyError,
@@ -67,7 +68,7 @@ export async function bootstrapServices(specs: readonly ServiceSpec[], connectio
   }
 }
 
-/** Tries again while a server is there but cannot serve yet: its cluster has no majority, or is very busy. */
+/** Tries again while there is a server that cannot serve yet: its cluster has no majority, or it is very busy. */
 async function startEventually(
   specs: readonly ServiceSpec[],
   options: ProcessOptions,
@@ -107,5 +108,5 @@ function unreadyOf(running: RunningProcess | undefined): string | undefined {
   return unready.length === 0 ? undefined : unready.join('; ');
 }
 
-/** These say what to do about them: a stack trace would hide it. */
-const EXPLAINED = [AccessError, NoJetStreamError, ServerTooOldError, SettingsError, TopologyError];
+/** The messages of these errors say what to do. A stack trace would hide them. */
+const EXPLAINED = [AccessError, NoJetStreamError, NoStorageError, ServerTooOldError, SettingsError, TopologyError];

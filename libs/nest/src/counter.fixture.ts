@@ -8,10 +8,10 @@ import { LedgerService, Poison, type BusMessage } from '#libs/nats';
 import { OpsRequest } from './requests.js';
 import { provideLedger, type ServiceSpec } from './service-module.js';
 
-/** What the heartbeats of a test brought. */
-export const heard: string[] = [];
+/** The heartbeats that the test sent. */
+export const heartbeats: string[] = [];
 
-/** The counter as a service: the shape that every service's shell has. */
+/** The counter as a service, built like every service's shell. */
 @Controller()
 class CounterController {
   constructor(
@@ -30,7 +30,7 @@ class CounterController {
 
   @EventPattern<string>('alive.*', { core: true })
   alive(@Payload() batch: readonly BusMessage[]): void {
-    heard.push(...batch.map(({ subject }) => subject));
+    heartbeats.push(...batch.map(({ subject }) => subject));
   }
 
   @MessagePattern('ops.node.skip')

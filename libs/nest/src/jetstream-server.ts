@@ -14,7 +14,7 @@ import { BusContext } from './requests.js';
 
 export interface JetStreamServerOptions extends Omit<RequestEndpointsOptions, 'handlers'> {
   readonly notes: ServiceNotes;
-  /** Serves only while this copy leads; without a ledger always. */
+  /** Serves only while this copy leads. A service without a ledger always serves. */
   readonly ledger: LedgerService | undefined;
 }
 
@@ -24,7 +24,7 @@ export interface JetStreamServerOptions extends Omit<RequestEndpointsOptions, 'h
  */
 export class JetStreamServer extends Server implements CustomTransportStrategy {
   override readonly transportId = Symbol('NATS');
-  /** Of Nest 12: a handler's error comes here, and is not logged and swallowed. */
+  /** Nest 12 calls this with a handler's error. Otherwise it would log and drop it. */
   override readonly propagatesEventHandlerErrors = true;
   readonly ledger: LedgerService | undefined;
   private inputs: readonly InputStream[] = [];
@@ -75,7 +75,7 @@ export class JetStreamServer extends Server implements CustomTransportStrategy {
     await this.endpoints.close();
   }
 
-  /** Brings inputs and endpoints in line with the leadership of this copy, one change after the other. */
+  /** Starts and stops inputs and endpoints to match the leadership of this copy, one change at a time. */
   private follow(): Promise<void> {
     this.changes = this.changes
       .then(async () => {
@@ -90,7 +90,7 @@ export class JetStreamServer extends Server implements CustomTransportStrategy {
           notes: this.options.notes.all,
           leading: leadingTerm !== undefined,
           halted: halted ?? stuck ?? '',
-          // Where all copies have stopped deciding, one at least says why.
+          // Where all copies have stopped deciding, at least one says why.
           answers: leadingTerm !== undefined || (halted !== undefined && !otherLeads),
         });
       })

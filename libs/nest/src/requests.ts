@@ -13,7 +13,7 @@ import type { Answer } from '#libs/engine';
 import { readRequest, REQUESTS, type RequestOf, type RequestSubject } from '#libs/manifests';
 import { BadRequestError, LedgerService } from '#libs/nats';
 
-/** What a handler may want in addition to the payload, by `@Ctx()`. */
+/** What a handler may need in addition to the payload, through `@Ctx()`. */
 export class BusContext {
   constructor(
     readonly subject: string,
@@ -21,18 +21,19 @@ export class BusContext {
   ) {}
 }
 
-/** The subject of every request that a core answers, by its name there. */
+/** The subject of every request that a core answers, by its name in the core. */
 type RequestTable = Readonly<Record<string, RequestSubject>>;
 
 /**
- * The request with its defaults, or a refusal with every reason. With a table it also has `op`, its name in the core.
+ * Returns the request with its defaults, or a refusal with every reason. With a table, the request also has `op`, its
+ * name in the core.
  */
 export const OpsRequest = createParamDecorator((table: RequestTable | undefined, context: ExecutionContext): object => {
   const rpc = context.switchToRpc();
   const { subject } = rpc.getContext<BusContext>();
   const read = readRequest<object>(REQUESTS[subject as RequestSubject], rpc.getData());
   if (read.ok) {
-    const op = Object.entries(table ?? {}).find(([, named]) => named === subject)?.[0];
+    const op = Object.entries(table ?? {}).find(([, one]) => one === subject)?.[0];
     return op === undefined ? read.value : { ...read.value, op };
   }
   throw new BadRequestError(
@@ -59,7 +60,7 @@ interface RequestInput<T extends RequestTable> {
   readonly request: RequestOf<T>;
 }
 
-/** Nest's own filter replaces every error by 'Internal server error'; the transport needs the original. */
+/** Nest's own filter replaces every error by 'Internal server error', but the transport needs the original. */
 @Catch()
 export class RethrowFilter implements RpcExceptionFilter {
   catch(error: unknown): Observable<never> {

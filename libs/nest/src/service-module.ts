@@ -16,29 +16,29 @@ import { RethrowFilter } from './requests.js';
 
 /** The service's logger, for injection. */
 export const LOGGER = Symbol('LOGGER');
-/** What the process took from its environment, for injection. */
+/** The settings of the process, for injection. */
 export const SETTINGS = Symbol('SETTINGS');
 export const LEDGER_OPTIONS = Symbol('LEDGER_OPTIONS');
 
-/** What a service is, for the process that runs it. */
+/** Describes a service to the process that runs it. */
 export interface ServiceSpec {
   readonly controllers?: readonly Type[];
-  /** Its own, which can inject what every service has. */
+  /** The service's own providers, which can inject what every service has. */
   readonly providers?: readonly Provider[];
-  /** Of its micro service, its election and its log lines. */
+  /** The name of its micro service, its election and its log lines. */
   readonly name: string;
   readonly version?: string;
   readonly description: string;
 }
 
-/** What the process gives a service. */
+/** What the process gives to a service. */
 export interface ServiceHost extends Pick<LedgerServiceOptions, 'leaderTtlMs' | 'tail'> {
   readonly bus: Bus;
   readonly logger: Logger;
   readonly settings: Settings;
 }
 
-/** The application of a service: its own parts, the transport, and what every service can inject. */
+/** The application of a service: its own providers, the transport, and what every service can inject. */
 @Module({})
 export class ServiceModule {
   static of({ name, version = '0.1.0', description, ...own }: ServiceSpec, host: ServiceHost): DynamicModule {
@@ -70,7 +70,7 @@ export class ServiceModule {
   }
 }
 
-/** The provider of a service's LedgerService; `partsOf` says the core. */
+/** The provider of a service's LedgerService; `partsOf` returns the core. */
 export const provideLedger = <S, I extends object, N extends Need = never, G = never>(
   partsOf: (settings: Settings) => LedgerParts<S, I, N, G>,
 ): Provider => ({

@@ -3,7 +3,7 @@ import { SILENT, settingsFrom } from '#libs/process';
 import { natsFixture, until } from '#libs/testing';
 import { connectBus, Ledger, ServiceNotes, type Bus } from '#libs/nats';
 import { connectFleet, type FleetClient } from '#libs/client';
-import { counterSpec, heard } from './counter.fixture.js';
+import { counterSpec, heartbeats } from './counter.fixture.js';
 import { startService, startServices, type RunningService } from './services.js';
 
 const LEADER_TTL_MS = 1_500;
@@ -48,6 +48,8 @@ describe('a service with Nest', () => {
     changed: [],
     probe: '',
     differences: [],
+    failingProbes: [],
+    notUndone: [],
     needsRestart: false,
     step: '',
   });
@@ -64,7 +66,7 @@ describe('a service with Nest', () => {
     await Promise.all([bus.close(), fleet.close()]);
   });
 
-  it('takes inputs from a stream, in order, behind what was decided', async () => {
+  it('processes the inputs of a stream in order', async () => {
     const first = await started();
     await until(() => first.ledger?.leading);
     for (let i = 0; i < 20; i += 1) await send('w-1.dc1');
@@ -91,7 +93,7 @@ describe('a service with Nest', () => {
     expect(await fleet.request('ops.node.why', { node: 'n1' })).toEqual({ node: 'n1', count: 1 });
   });
 
-  it('tells every reason why a request is bad', async () => {
+  it('refuses a bad request with every reason', async () => {
     const service = await started();
     await until(() => service.ledger?.leading);
     await expect(fleet.request('ops.node.skip', { node: 'N 1', nodes: 2 })).rejects.toMatchObject({
@@ -110,7 +112,7 @@ describe('a service with Nest', () => {
     ]);
   });
 
-  it('sets aside what it cannot read, and goes on', async () => {
+  it('sets aside an input that it cannot decode, and continues', async () => {
     await started();
     await bus.js.publish('node.applied.n1', 'not json');
     await send('n1');
@@ -125,26 +127,26 @@ describe('a service with Nest', () => {
     ]);
   });
 
-  it('hears core NATS while it leads', async () => {
+  it('receives core NATS messages while it leads', async () => {
     const service = await started();
     await until(() => service.ledger?.leading);
     await until(() => {
       bus.nc.publish('alive.n7', '{}');
-      return heard.includes('alive.n7');
+      return heartbeats.includes('alive.n7');
     });
   });
 
-  it('shows what a person should know of it, once for all copies that say the same, until it is taken back', async () => {
+  it('publishes a note for operators, once for all copies that say the same, until it is withdrawn', async () => {
     const copies = [await started(), await started()];
     const note = { state: 'bad', words: 'the certificate ran out', todo: 'put another in its place' } as const;
-    const shown = async (): Promise<string> => JSON.stringify((await fleet.inspect()).services[0]?.notes);
+    const notes = async (): Promise<string> => JSON.stringify((await fleet.inspect()).services[0]?.notes);
     for (const { app } of copies) app.get(ServiceNotes).set('certificate', note);
-    await until(async () => (await shown()) === JSON.stringify([note]));
+    await until(async () => (await notes()) === JSON.stringify([note]));
     for (const { app } of copies) app.get(ServiceNotes).set('certificate', undefined);
-    await until(async () => (await shown()) === '[]');
+    await until(async () => (await notes()) === '[]');
   });
 
-  it('two copies share the name; the one that leads answers, and after it the other', async () => {
+  it('lets only the leading copy answer, and the other one after it', async () => {
     const first = await started();
     await until(() => first.ledger?.leading);
     const second = await started();
@@ -157,7 +159,7 @@ describe('a service with Nest', () => {
     expect(second.ledger?.leading).toBe(true);
   });
 
-  it('lives through a kill of the server: what was decided stands, and inputs go on', async () => {
+  it('survives a kill of the server: decisions are kept, and inputs continue', async () => {
     const service = await started();
     await until(() => service.ledger?.leading);
     await send('n1');
@@ -174,7 +176,7 @@ describe('a service with Nest', () => {
     await until(() => fleet.request('ops.node.why', { node: 'n1' }).catch(() => undefined));
   });
 
-  it('a copy that has stopped deciding says why', async () => {
+  it('says why a copy has stopped deciding', async () => {
     const service = await started();
     await until(() => service.ledger?.leading);
     await bus.js.publish('node.reported.n1', 'not json');
@@ -188,7 +190,7 @@ describe('a service with Nest', () => {
     expect((await fleet.inspect()).services[0]?.halted).toMatch(/cannot be decoded/);
   });
 
-  it('shares its connection and its reading of the ledger with the others of its process', async () => {
+  it('shares its connection and its reading of the ledger with other services of the process', async () => {
     const specs = ['scheduler', 'scheduler-2'].map(counterSpec);
     const { services: both, close } = await startServices(specs, {
       settings: settingsFrom({}),
@@ -205,7 +207,7 @@ describe('a service with Nest', () => {
     await until(async () => (await bus.streamInfo('LEDGER')).state.consumer_count === 1);
   });
 
-  it('starts without a ledger where it has none, and calls nothing an error', async () => {
+  it('starts without a ledger if it has none, and logs no error', async () => {
     const errors: string[] = [];
     const service = await startService(
       { name: 'gateway', description: '' },

@@ -17,12 +17,12 @@ import { createLogger, giveBackMemory, logHealth, settingsFrom, type Logger, typ
 import { JetStreamServer } from './jetstream-server.js';
 import { ServiceModule, type ServiceHost, type ServiceSpec } from './service-module.js';
 
-/** What is the same for all services of a process. */
+/** Common to all services of a process. */
 export interface ProcessOptions {
-  /** Default: what the environment says. */
+  /** Default: from the environment. */
   readonly connection?: ConnectionOptions;
   readonly settings?: Settings;
-  /** Default: one for each service, with its name. */
+  /** Default: one logger for each service, with its name. */
   readonly logger?: Logger;
   readonly leaderTtlMs?: number | undefined;
 }
@@ -31,7 +31,7 @@ export interface ProcessOptions {
 export interface RunningService {
   readonly name: string;
   readonly app: INestMicroservice;
-  /** Absent in a service without a ledger. */
+  /** Undefined for a service without a ledger. */
   readonly ledger: LedgerService | undefined;
   close(): Promise<void>;
 }
@@ -57,8 +57,8 @@ export async function startServices(
   const shared = { settings, bus, tail: new LedgerTail(bus), leaderTtlMs: options.leaderTtlMs };
   const running: RunningService[] = [];
   const close = async (): Promise<void> => {
-    // One that cannot end cleanly takes nothing from the others: their snapshots are written, and their leads handed
-    // over.
+    // A service that cannot end cleanly does not stop the others from writing their snapshots and handing over their
+    // leadership.
     await all(running.map((service) => service.close())).finally(() => bus.close());
   };
   try {
@@ -87,7 +87,7 @@ export async function startServices(
   };
 }
 
-/** Waits for each of them, also when one has failed already. */
+/** Waits for each of them, even if one has already failed. */
 async function all(ends: readonly Promise<void>[]): Promise<void> {
   await Promise.allSettled(ends);
   await Promise.all(ends);
@@ -116,18 +116,18 @@ async function run(spec: ServiceSpec, host: ServiceHost): Promise<RunningService
   };
 }
 
-/** One service with a connection of its own, which is closed with it. */
+/** Runs one service with its own connection, which is closed with it. */
 export async function startService(spec: ServiceSpec, options?: ProcessOptions): Promise<RunningService> {
   const { services, close } = await startServices([spec], options);
   return { ...(services[0] as RunningService), close };
 }
 
-/** As the server's list of connections and the process's own log lines show it. */
+/** The name in the server's list of connections and in the log lines of the process. */
 export const nameOf = (specs: readonly ServiceSpec[]): string => specs.map(({ name }) => name).join('+');
 
 const loggerOf = (name: string, { logLevel }: Settings): Logger => createLogger(name, { level: logLevel });
 
-/** Nest's own words (which module was loaded, which route was mapped) through the project's logger. */
+/** Sends Nest's own messages (which module was loaded, which route was mapped) through the project's logger. */
 function nestLogger(logger: Logger): LoggerService {
   const fields = (rest: readonly unknown[]): object => {
     const context = rest.findLast((part) => typeof part === 'string');

@@ -4,15 +4,15 @@ import { dirname, join } from 'node:path';
 import { findNatsServer } from './binaries.js';
 
 let home: string;
-let said: string[];
+let messages: string[];
 beforeEach(() => {
   home = mkdtempSync(join(tmpdir(), 'sluice-find-'));
-  said = [];
+  messages = [];
 });
 afterEach(() => rmSync(home, { recursive: true }));
 
 const find = (env: NodeJS.ProcessEnv): Promise<string> =>
-  findNatsServer({ env: { HOME: home, ...env }, say: (text) => said.push(text) });
+  findNatsServer({ env: { HOME: home, ...env }, say: (text) => messages.push(text) });
 
 function fake(path: string, script: string): string {
   const file = join(home, path);
@@ -22,7 +22,7 @@ function fake(path: string, script: string): string {
   return file;
 }
 const fakeServer = (path: string, version: string): string => fake(path, `echo nats-server: v${version}`);
-/** A "Go" that builds the server after a while and counts how often it was asked. */
+/** A "Go" that builds the server after a while and counts its calls. */
 const fakeGo = (): string =>
   fake(
     'go/bin/go',
@@ -30,57 +30,57 @@ const fakeGo = (): string =>
   );
 
 describe('findNatsServer', () => {
-  test('SLUICE_NATS_SERVER comes before PATH', async () => {
+  test('uses SLUICE_NATS_SERVER before PATH', async () => {
     const named = fakeServer('named', '2.12.1');
     fakeServer('bin/nats-server', '2.12.9');
     expect(await find({ SLUICE_NATS_SERVER: named, PATH: join(home, 'bin') })).toBe(named);
   });
 
-  test('SLUICE_NATS_SERVER that is too old is refused with both versions named', async () => {
+  test('refuses a SLUICE_NATS_SERVER that is too old, and names both versions', async () => {
     const named = fakeServer('named', '2.10.4');
     await expect(find({ SLUICE_NATS_SERVER: named, PATH: '' })).rejects.toThrow(
       /version 2\.10\.4; Sluice needs 2\.12\.0 or newer/,
     );
   });
 
-  test('SLUICE_NATS_SERVER that is no server is refused, not passed over', async () => {
+  test('refuses a SLUICE_NATS_SERVER that is not a server', async () => {
     await expect(find({ SLUICE_NATS_SERVER: join(home, 'none'), PATH: '' })).rejects.toThrow(
       /SLUICE_NATS_SERVER is .*none, which is not/,
     );
   });
 
-  test('PATH comes before the cache', async () => {
+  test('uses PATH before the cache', async () => {
     const inPath = fakeServer('bin/nats-server', '2.14.0');
     fakeServer('.cache/sluice/nats-server-2.14.9/nats-server', '2.14.9');
     expect(await find({ PATH: join(home, 'bin') })).toBe(inPath);
-    expect(said).toEqual([]);
+    expect(messages).toEqual([]);
   });
 
-  test('an old one in PATH is named and passed over for the cache', async () => {
+  test('skips an old server in PATH, says so, and uses the cache', async () => {
     fakeServer('bin/nats-server', '2.9.10');
     const cached = fakeServer('.cache/sluice/nats-server-2.14.9/nats-server', '2.14.9');
     expect(await find({ PATH: join(home, 'bin') })).toBe(cached);
-    expect(said).toEqual([
+    expect(messages).toEqual([
       `${home}/bin/nats-server is version 2.9.10, and Sluice needs 2.12.0 or newer; looking for another one`,
     ]);
   });
 
-  test('XDG_CACHE_HOME is the cache where it is set', async () => {
+  test('uses XDG_CACHE_HOME as the cache if it is set', async () => {
     const cached = fakeServer('xdg/sluice/nats-server-2.14.9/nats-server', '2.14.9');
     expect(await find({ PATH: '', XDG_CACHE_HOME: join(home, 'xdg') })).toBe(cached);
   });
 
-  test('Go builds it into the cache, once for parallel callers, and says so', async () => {
+  test('builds with Go into the cache, once for parallel callers, and says so', async () => {
     fakeGo();
     const env = { PATH: `${home}/go/bin:/bin:/usr/bin` };
     const cached = join(home, '.cache/sluice/nats-server-2.14.9/nats-server');
     expect(await Promise.all([find(env), find(env), find(env)])).toEqual([cached, cached, cached]);
     expect(readdirSync(dirname(cached))).toEqual(['nats-server']);
-    expect(said.filter((text) => text.startsWith('building nats-server 2.14.9'))).toHaveLength(1);
-    expect(said.filter((text) => text.includes('waiting'))).toHaveLength(2);
+    expect(messages.filter((text) => text.startsWith('building nats-server 2.14.9'))).toHaveLength(1);
+    expect(messages.filter((text) => text.includes('waiting'))).toHaveLength(2);
   });
 
-  test('the lock of a dead builder does not hold', async () => {
+  test('ignores the lock of a dead builder', async () => {
     fakeGo();
     const folder = join(home, '.cache/sluice/nats-server-2.14.9');
     mkdirSync(folder, { recursive: true });
@@ -89,7 +89,7 @@ describe('findNatsServer', () => {
     expect(existsSync(join(folder, 'nats-server'))).toBe(true);
   });
 
-  test('with nothing at all the error names every way', async () => {
+  test('names every option if there is nothing to use', async () => {
     fakeServer('bin/nats-server', '2.9.10');
     const refused = find({ PATH: join(home, 'bin') });
     await expect(refused).rejects.toThrow(/2\.9\.10.*2\.12\.0/);
@@ -97,7 +97,7 @@ describe('findNatsServer', () => {
       await expect(refused).rejects.toThrow(way);
   });
 
-  test('a build that fails says how, and names the other ways', async () => {
+  test('says why a build failed, and names the other options', async () => {
     fake('go/bin/go', 'echo "dial tcp: no route to host" >&2; exit 1');
     await expect(find({ PATH: `${home}/go/bin:/bin:/usr/bin` })).rejects.toThrow(
       /go install failed: dial tcp: no route to host[^]*SLUICE_NATS_SERVER/,

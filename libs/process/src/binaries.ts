@@ -8,42 +8,47 @@ import { buildOnce } from './build-once.js';
 export interface FindOptions {
   /** Default: the environment of this process. */
   readonly env?: NodeJS.ProcessEnv;
-  /** Words about progress, for people; default: stderr. */
+  /** Receives progress messages for people. Default: stderr. */
   readonly say?: (text: string) => void;
 }
 
-/** The version that is built where there is none. */
+/** The version to build if none is installed. */
 export const PINNED_NATS_SERVER = '2.14.9';
-/** The oldest that has the atomic batches of the ledger. */
+/** The oldest version that has the atomic batches of the ledger. */
 export const OLDEST_NATS_SERVER = '2.12.0';
 
 const run = promisify(execFile);
 
-/** The path of a nats-server ≥ 2.12: SLUICE_NATS_SERVER, PATH, the user's cache, or built into that cache with Go. */
+/**
+ * The path of a nats-server ≥ 2.12: from SLUICE_NATS_SERVER, PATH or the user's cache, or built into that cache with
+ * Go.
+ */
 export async function findNatsServer(options: FindOptions = {}): Promise<string> {
   const { env, say } = withDefaults(options);
-  const named = env['SLUICE_NATS_SERVER'];
-  if (named !== undefined && named !== '') {
-    const version = await serverVersion(named);
+  const path = env['SLUICE_NATS_SERVER'];
+  if (path !== undefined && path !== '') {
+    const version = await serverVersion(path);
     if (version === undefined)
-      throw new Error(`SLUICE_NATS_SERVER is ${named}, which is not a nats-server that runs here: correct or unset it`);
+      throw new Error(
+        `SLUICE_NATS_SERVER is ${path}, which is not a nats-server that can run on this machine: correct or unset it`,
+      );
     if (!isAtLeast(version, OLDEST_NATS_SERVER)) {
       throw new Error(
-        `SLUICE_NATS_SERVER is ${named}, version ${version}; Sluice needs ${OLDEST_NATS_SERVER} or newer: name a newer one, or unset it`,
+        `SLUICE_NATS_SERVER is ${path}, version ${version}; Sluice needs ${OLDEST_NATS_SERVER} or newer: set it to a newer one, or unset it`,
       );
     }
-    return named;
+    return path;
   }
   const tooOld: string[] = [];
-  for (const found of inPath('nats-server', env)) {
-    const version = await serverVersion(found);
-    if (version !== undefined && isAtLeast(version, OLDEST_NATS_SERVER)) return found;
+  for (const path of inPath('nats-server', env)) {
+    const version = await serverVersion(path);
+    if (version !== undefined && isAtLeast(version, OLDEST_NATS_SERVER)) return path;
     const why =
       version === undefined
-        ? 'does not run here'
+        ? 'cannot run on this machine'
         : `is version ${version}, and Sluice needs ${OLDEST_NATS_SERVER} or newer`;
-    tooOld.push(`${found} ${why}`);
-    say(`${found} ${why}; looking for another one`);
+    tooOld.push(`${path} ${why}`);
+    say(`${path} ${why}; looking for another one`);
   }
   const cached = cachePath(env, 'nats-server', PINNED_NATS_SERVER);
   if (isExecutable(cached)) return cached;
@@ -77,7 +82,7 @@ async function serverVersion(path: string): Promise<string | undefined> {
   }
 }
 
-/** Compares the numbers of two versions; what follows a dash or a plus is left out. */
+/** Compares the numbers of two versions. A suffix after a dash or a plus is ignored. */
 export function isAtLeast(version: string, least: string): boolean {
   const [a, b] = [version, least].map((text) =>
     text
@@ -104,10 +109,10 @@ export function isExecutable(path: string): boolean {
   }
 }
 
-/** Where a program lies that was built here. */
+/** The path of a program that was built here. */
 export function cachePath(env: NodeJS.ProcessEnv, name: string, version: string): string {
-  const named = env['XDG_CACHE_HOME'] ?? '';
-  const base = named === '' ? join(env['HOME'] ?? homedir(), '.cache') : named;
+  const folder = env['XDG_CACHE_HOME'] ?? '';
+  const base = folder === '' ? join(env['HOME'] ?? homedir(), '.cache') : folder;
   return join(base, 'sluice', `${name}-${version}`, name);
 }
 

@@ -3,7 +3,7 @@ import { chmod, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Longer than the slowest build seen on two cores, so that a lock of a crashed machine does not hold for ever. */
+/** Longer than the slowest build seen on two cores, so that the lock of a crashed machine expires. */
 const PATIENCE_MS = 15 * 60_000;
 
 /** Builds `path` once, even if several processes ask. `build` returns its result, which is renamed into place. */
@@ -16,10 +16,10 @@ export async function buildOnce(
   const lock = `${path}.lock`;
   await mkdir(dirname(path), { recursive: true });
   const untilMs = performance.now() + PATIENCE_MS;
-  let told = false;
+  let isReported = false;
   while (!(await take(lock))) {
-    if (!told) say(`${what} is being built by another process (${lock}): waiting`);
-    told = true;
+    if (!isReported) say(`${what} is being built by another process (${lock}): waiting`);
+    isReported = true;
     await sleep(200);
     if (existsSync(path)) return;
     if (performance.now() > untilMs)
@@ -30,9 +30,9 @@ export async function buildOnce(
     say(`building ${what} into ${path}: once, this can take some minutes`);
     const folder = await mkdtemp(join(dirname(path), 'build-'));
     try {
-      const built = await build(folder);
-      await chmod(built, 0o755);
-      await rename(built, path);
+      const binary = await build(folder);
+      await chmod(binary, 0o755);
+      await rename(binary, path);
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -41,7 +41,7 @@ export async function buildOnce(
   }
 }
 
-/** Takes the lock, or frees it when its holder is dead; false when one has to try again. */
+/** Takes the lock, or frees it if its holder is dead. False means that the caller must try again. */
 async function take(lock: string): Promise<boolean> {
   try {
     await writeFile(lock, String(process.pid), { flag: 'wx' });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Guard } from './guard.js';
 
-test('a guarded process ends when the one that guards it is killed with kill -9', async () => {
+test('a guarded process ends when its parent is killed with kill -9', async () => {
   const child = spawn('sleep', ['60'], { detached: true });
   const holder = spawn(process.execPath, [
     '-e',
@@ -19,7 +19,7 @@ test('a guarded process ends when the one that guards it is killed with kill -9'
   expect(child.signalCode).toBe('SIGTERM');
 });
 
-test('a guarded process that does not end when it is told to is killed, though another has ended', async () => {
+test('a guarded process that ignores the signal to end is killed, even after another one has ended', async () => {
   const deaf = spawn('/bin/sh', ['-c', 'trap "" TERM; echo ready; while :; do sleep 0.1; done'], {
     detached: true,
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -38,7 +38,7 @@ test('a guarded process that does not end when it is told to is killed, though a
   expect([quick.signalCode, deaf.signalCode]).toEqual(['SIGTERM', 'SIGKILL']);
 });
 
-test('a closed guard lets go', async () => {
+test('a closed guard does not end the process', async () => {
   const child = spawn('sleep', ['60']);
   const guard = new Guard();
   guard.watch([child.pid as number]);
@@ -48,7 +48,7 @@ test('a closed guard lets go', async () => {
   child.kill();
 });
 
-/** The guard as JavaScript, for a process of its own. */
+/** The guard as JavaScript, to run it in its own process. */
 async function compiledGuard(): Promise<string> {
   const { transformFileSync } = await import('@swc/core');
   const { writeFileSync } = await import('node:fs');

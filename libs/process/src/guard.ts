@@ -1,6 +1,9 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 
-/** Kills the pids of the last line when its input ends. In shell, so that children need not know of it. */
+/**
+ * Kills the pids of the last line when its input ends. It is a shell script, so that the children do not have to
+ * cooperate.
+ */
 const SCRIPT = `
 pids=
 while read -r line; do pids=$line; done
@@ -15,7 +18,7 @@ done
 kill -KILL $left 2>/dev/null
 `;
 
-/** Ends processes when this one dies without having ended them itself. */
+/** Ends processes if this process dies without ending them. */
 export class Guard {
   private shell: ChildProcess | undefined;
   private pids: readonly number[] = [];
@@ -36,7 +39,7 @@ export class Guard {
 
   private start(): ChildProcess {
     const shell = spawn('/bin/sh', ['-c', SCRIPT], { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
-    shell.stdin?.on('error', () => undefined); // it died: the exit below starts another
+    shell.stdin?.on('error', () => undefined); // the script died: the exit handler below starts another
     shell.once('error', () => undefined);
     shell.once('exit', () => {
       if (this.shell !== shell) return;

@@ -1,16 +1,16 @@
 import type { AddressInfo } from 'node:net';
 import type { Logger } from './logger.js';
 
-/** What a process says of itself when it is asked; each answer is why not, or undefined when all is well. */
+/** The checks of a process. Each answers with the reason if it fails, and undefined if all is well. */
 export interface Health {
   /** Why only a restart would help. */
   readonly dead: () => string | undefined;
-  /** Why it would not be of use at this moment. */
+  /** Why the process cannot serve right now. */
   readonly unready: () => string | undefined;
 }
 
 export interface HealthServer {
-  /** Where it listens; what was asked for, unless that was 0. */
+  /** The port that it listens on: the requested one, or a free one if that was 0. */
   readonly port: number;
   close(): Promise<void>;
 }
@@ -18,7 +18,7 @@ export interface HealthServer {
 const EVERY_ADDRESS = 'all';
 
 /**
- * Answers `/healthz` and `/readyz` with 200, or 503 and the reason, at one IP address, or at `all`. Rejects where the
+ * Answers `/healthz` and `/readyz` with 200, or with 503 and the reason, at one IP address or at `all`. Rejects if the
  * port is taken.
  */
 export async function serveHealth(port: number, address: string, health: Health): Promise<HealthServer> {
@@ -48,7 +48,10 @@ export async function serveHealth(port: number, address: string, health: Health)
   };
 }
 
-/** Logs one line of figures every `everyMs`, so that a log alone tells how a process fares. Returns how to stop it. */
+/**
+ * Logs one line of figures every `everyMs`, so that the log alone shows how a process is doing. Returns a function that
+ * stops it.
+ */
 export function logHealth(logger: Logger, everyMs: number, figures: () => object): () => void {
   if (everyMs === 0) return () => undefined;
   const timer = setInterval(

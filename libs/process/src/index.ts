@@ -5,6 +5,7 @@ export { CONNECTION_SETTINGS, type ConnectFlags, type ConnectionKey } from './co
 export { readSettings, SettingsError, SWITCH, type Environment } from './setting.js';
 export { SERVICE_SETTINGS, settingsFrom, type Settings } from './settings.js';
 export * from './time.js';
+export { Turns } from './turns.js';
 export {
   cachePath,
   findNatsServer,

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 
 /**
- * Imported before all else: while a service loads its code, V8 would make room for the garbage of that and keep it for
- * good, a tenth of what an idle service takes. `letMemoryGrow` gives it the room back for work.
+ * Import this before everything else. While a service loads its code, V8 would grow the heap for short-lived garbage
+ * and keep that memory, about a tenth of what an idle service uses. `letMemoryGrow` removes the limit for the work.
  */
 setFlagsFromString('--semi-space-growth-factor=1');

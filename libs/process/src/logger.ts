@@ -13,11 +13,11 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export interface LoggerOptions {
   readonly level?: LogLevel;
-  /** Default: stderr, as stdout is for data. */
+  /** Default: stderr, because stdout is for data. */
   readonly destination?: DestinationStream;
 }
 
-/** A logger that writes one JSON object a line, with `name` in each. */
+/** A logger that writes one JSON object per line, with `name` in each. */
 export function createLogger(name: string, options: LoggerOptions = {}): Logger {
   const { pino } = require('pino');
   return pino(
@@ -36,7 +36,7 @@ export function createLogger(name: string, options: LoggerOptions = {}): Logger 
 /** Loaded with the first logger: most commands log nothing. */
 declare const require: (name: 'pino') => typeof import('pino');
 
-/** A logger that says nothing. */
+/** A logger that writes nothing. */
 export const SILENT: Logger = { debug: noop, info: noop, warn: noop, error: noop };
 
 function noop(): void {}

@@ -3,14 +3,14 @@ import { until } from '#libs/testing';
 import { giveBackMemory } from './memory.js';
 
 const heap = (): number => getHeapStatistics().total_heap_size;
-/** Holds so much that the heap is half as large again, and lets go of it. */
+/** Allocates enough to grow the heap by half, and releases it. */
 function burst(): void {
   const before = heap();
   const held: object[] = [];
   while (heap() < before * 1.5) for (let i = 0; i < 10_000; i += 1) held.push({ name: `garbage ${i}` });
 }
 
-describe('memory that a burst of work left', () => {
+describe('memory that is free after a burst of work', () => {
   let [looks, collections, stop] = [0, 0, (): void => undefined];
   const begin = (isBusy: boolean, collect?: () => void, heapNow?: Parameters<typeof giveBackMemory>[3]): void => {
     [looks, collections] = [0, 0];
@@ -19,24 +19,24 @@ describe('memory that a burst of work left', () => {
   };
   const looksMore = (): Promise<unknown> => {
     const seen = looks;
-    return until(() => looks > seen + 3 || undefined, 'some looks');
+    return until(() => looks > seen + 3 || undefined, 'the heap was checked four times');
   };
   afterEach(() => stop());
 
-  it('is given back when there is nothing to do, once after the start and once after each burst that is worth a pause', async () => {
+  it('is returned to the machine when the process is idle, once after the start and once after each large burst', async () => {
     let bytes = 100;
     begin(
       false,
       () => (collections += 1),
       () => ({ total_heap_size: bytes, used_heap_size: 0 }),
     );
-    await until(() => collections > 0 || undefined, 'a collection');
+    await until(() => collections > 0 || undefined, 'the garbage was collected');
     await looksMore();
     bytes = 119;
     await looksMore();
     expect(collections).toBe(1);
     bytes = 120;
-    await until(() => collections > 1 || undefined, 'another collection');
+    await until(() => collections > 1 || undefined, 'the garbage was collected again');
     await looksMore();
     expect(collections).toBe(2);
   });
@@ -48,13 +48,13 @@ describe('memory that a burst of work left', () => {
     expect(collections).toBe(0);
   });
 
-  it('is no longer taken from the machine', async () => {
+  it('no longer counts as used by the machine', async () => {
     begin(false);
     const { used_heap_size: usedBefore } = getHeapStatistics();
     burst();
     const [grown, used] = [heap(), getHeapStatistics().used_heap_size];
-    await until(() => heap() < grown || undefined, 'a smaller heap');
-    // All of it, also what has lived so long that only a whole collection finds it.
+    await until(() => heap() < grown || undefined, 'the heap is smaller');
+    // Reads all of it, including old objects that only a full collection frees.
     expect(getHeapStatistics().used_heap_size - usedBefore).toBeLessThan((used - usedBefore) / 4);
   });
 });

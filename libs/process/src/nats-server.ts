@@ -7,21 +7,21 @@ import { findNatsServer } from './binaries.js';
 
 export interface NatsServerOptions {
   readonly dataDir: string;
-  /** Default, and for 0: a free one. */
+  /** Default, and for 0: a free port. */
   readonly port?: number;
-  /** More lines for its config file: accounts, limits, leaf nodes. */
+  /** More lines for its config file, such as accounts, limits or leaf nodes. */
   readonly config?: string;
   /** False for a leaf node that uses its hub's streams; a domain for the hub. */
   readonly jetStream?: false | { readonly domain: string };
 }
 
-/** How to run a nats-server, by whatever keeps it alive. */
+/** How to run a nats-server. The caller supervises it. */
 export interface NatsServerCommand {
   readonly command: string;
   readonly args: readonly string[];
   readonly url: string;
   readonly port: number;
-  /** Which server must answer on the port: no other one passes for it. */
+  /** Identifies the server that must answer on the port, so that no other one is mistaken for it. */
   readonly serverName: string;
 }
 
@@ -50,7 +50,7 @@ export async function prepareNatsServer(options: NatsServerOptions): Promise<Nat
   return { command, args: ['-c', file], url: `nats://127.0.0.1:${port}`, port, serverName };
 }
 
-/** Waits until this very server takes connections; `isAlive` says whether there is still a reason to wait. */
+/** Waits until this server accepts connections. `isAlive` says whether waiting still makes sense. */
 export async function waitForNatsServer(
   server: NatsServerCommand,
   isAlive: () => boolean,
@@ -88,12 +88,12 @@ function answeringServer(port: number): Promise<string | undefined> {
   });
 }
 
-/** A TCP port of the loopback interface that nobody uses now: any, or this one. Rejects when it is used. */
-export function freePort(wanted = 0): Promise<number> {
+/** A free TCP port of the loopback interface: any, or this one. Rejects if it is in use. */
+export function freePort(preferred = 0): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer();
     probe.once('error', reject);
-    probe.listen(wanted, '127.0.0.1', () => {
+    probe.listen(preferred, '127.0.0.1', () => {
       const { port } = probe.address() as AddressInfo;
       probe.close(() => resolve(port));
     });

@@ -17,9 +17,9 @@ const SECOND_MS = 1_000;
 const DAY_MS = 24 * 3_600 * SECOND_MS;
 
 /**
- * Every environment variable that only services read; all programs read `CONNECTION_SETTINGS`.
- * `docs/reference/settings.md` is generated from both. An applier has options
- * (services/applier/src/shell/options.ts), which may come from the environment too.
+ * Every environment variable that only services read. All programs read `CONNECTION_SETTINGS`.
+ * `docs/reference/settings.md` is generated from both. An applier has options (services/applier/src/shell/options.ts),
+ * which can also be set in the environment.
  */
 export const SERVICE_SETTINGS = {
   logLevel: { variable: 'SLUICE_LOG', form: oneOf(LOG_LEVELS), fallback: 'info', description: 'How much to log.' },
@@ -45,7 +45,7 @@ export const SERVICE_SETTINGS = {
   },
   healthAddress: {
     variable: 'SLUICE_HEALTH_ADDRESS',
-    form: { must: 'an IP address, or all', parse: (given) => (given === 'all' || isIP(given) > 0 ? given : undefined) },
+    form: { must: 'an IP address, or all', parse: (text) => (text === 'all' || isIP(text) > 0 ? text : undefined) },
     fallback: '127.0.0.1',
     description: 'IP address at which the health port listens. `all`: every address of the machine or pod.',
   },
@@ -62,19 +62,28 @@ export const SERVICE_SETTINGS = {
     fallback: '90',
     description: 'Days for which the ledger keeps every fact.',
   },
+  sourceQuotaBytes: {
+    variable: 'SLUICE_SOURCE_QUOTA_MB',
+    services: ['merger'],
+    form: whole(1, 1_000_000),
+    fallback: '256',
+    description:
+      'Megabytes of changes that one source may publish per day (UTC). What exceeds it is rejected as `over-quota`. ' +
+      'Each change counts 1 kB more than its body, and a rejected one also counts its reasons.',
+  },
   unreferencedMs: {
     variable: 'SLUICE_UNREFERENCED_DAYS',
     services: ['merger'],
     form: whole(1, DAY_MS),
     fallback: '7',
-    description: 'Days for which a config, or the targets of a change, are kept when nothing names them any more.',
+    description: 'Days for which a config, or the targets of a change, are kept when nothing refers to them any more.',
   },
   cleanupMs: {
     variable: 'SLUICE_CLEANUP_SECONDS',
     services: ['merger'],
     form: whole(1, SECOND_MS),
     fallback: '3600',
-    description: 'Seconds between two removals of old facts, and of configs that nothing names.',
+    description: 'Seconds between two removals of old facts, and of configs that nothing refers to.',
   },
   silentAfterMs: {
     variable: 'SLUICE_SILENT_SECONDS',
@@ -147,9 +156,11 @@ export const SERVICE_SETTINGS = {
   },
 } as const satisfies Readonly<Record<string, Setting<unknown>>>;
 
-/** What a service takes from its environment. */
+/** The settings that a service reads from its environment. */
 export type Settings = Values<typeof SERVICE_SETTINGS>;
 
-/** Reads the settings of these services; without names, of all. Throws SettingsError with all that is wrong. */
+/**
+ * Reads the settings of these services, or of all if none is named. Throws SettingsError with everything that is wrong.
+ */
 export const settingsFrom = (environment: Environment = process.env, services?: readonly string[]): Settings =>
   readSettings(SERVICE_SETTINGS, environment, services);

@@ -13,7 +13,7 @@ const isAlive = (pid: number): boolean => {
 };
 const sleeper = (name: string) => ({ name, command: 'sleep', args: ['60'] });
 
-test('what dies is started again, and onChange tells the new pid', async () => {
+test('a process that dies is started again, and onChange receives the new pid', async () => {
   const seen: Readonly<Record<string, number>>[] = [];
   const supervisor = new Supervisor({ onChange: (pids) => seen.push(pids), firstPauseMs: 20 });
   supervisor.add(sleeper('a'));
@@ -26,7 +26,7 @@ test('what dies is started again, and onChange tells the new pid', async () => {
   await supervisor.stop();
 });
 
-test('the distance between tries grows to its limit', async () => {
+test('the pause between tries grows to its limit', async () => {
   const pauses: number[] = [];
   const supervisor = new Supervisor({
     onDeath: (_name, _how, againInMs) => pauses.push(againInMs),
@@ -39,7 +39,7 @@ test('the distance between tries grows to its limit', async () => {
   expect(pauses.slice(0, 5)).toEqual([10, 20, 40, 40, 40]);
 });
 
-test('one that stayed up starts again as after its first death', async () => {
+test('a process that stayed up long enough is restarted quickly again', async () => {
   const pauses: number[] = [];
   const supervisor = new Supervisor({
     onDeath: (_name, _how, againInMs) => pauses.push(againInMs),
@@ -52,7 +52,7 @@ test('one that stayed up starts again as after its first death', async () => {
   expect(pauses.slice(0, 3)).toEqual([10, 10, 10]);
 });
 
-test('a program that does not exist is told as a death', async () => {
+test('a program that does not exist is reported as ended', async () => {
   const deaths: string[] = [];
   const supervisor = new Supervisor({ onDeath: (name, how) => deaths.push(`${name}: ${how}`) });
   supervisor.add({ name: 'a', command: '/nowhere/at-all', args: [] });
@@ -61,7 +61,7 @@ test('a program that does not exist is told as a death', async () => {
   expect(deaths[0]).toMatch(/a: spawn .*ENOENT/);
 });
 
-test('stop ends all, the last ones last, and one that will not hear within 10 s', async () => {
+test('stop ends all processes, the last ones last, and kills one that ignores the signal within 10 s', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-super-'));
   const log = join(folder, 'log');
   writeFileSync(log, '');

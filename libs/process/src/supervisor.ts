@@ -4,23 +4,23 @@ import type { ServiceName } from '#libs/contracts';
 import { Guard } from './guard.js';
 
 /**
- * Which services share a process on a single machine. Rollouts wait for the scheduler, so it has its own; the others
- * read the ledger once together. In a cluster each has its own process, and its own rights.
+ * Which services share a process on a single machine. Rollouts wait for the scheduler, so it has its own. The others
+ * share one reading of the ledger. In a cluster, each service has its own process and its own permissions.
  */
 export const PROCESSES: readonly (readonly ServiceName[])[] = [
   ['scheduler'],
   ['merger', 'validator', 'inventory', 'drain'],
 ];
 
-/** One process that is to run for as long as the supervisor does. */
+/** One process to keep running as long as the supervisor runs. */
 export interface ChildSpec {
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
-  /** Where its output goes; without one it is dropped. */
+  /** Receives its output. Without it, the output is dropped. */
   readonly logFile?: string;
-  /** Ends only after all others have: what they need to end cleanly. */
+  /** Ends only after all others, because they need it to end cleanly. */
   readonly endsLast?: boolean;
 }
 
@@ -29,7 +29,7 @@ export interface SupervisorOptions {
   readonly onDeath?: (name: string, how: string, againInMs: number) => void;
   readonly firstPauseMs?: number;
   readonly longestPauseMs?: number;
-  /** Having stayed up so long, its next death is treated as the first. */
+  /** After a process has stayed up this long, its next end is treated as its first. */
   readonly steadyMs?: number;
 }
 
@@ -41,72 +41,72 @@ interface SupervisedProcess {
   startedMs: number;
 }
 
-/** Together below the 10 s in which everything has to be over. */
+/** Together less than 10 s, in which everything must have ended. */
 const GRACE_MS = { first: 6_000, last: 2_500 } as const;
 
 /** Restarts processes that end, with growing pauses. They end with this process, even if it is killed. */
 export class Supervisor {
-  private readonly kept = new Map<string, SupervisedProcess>();
+  private readonly processes = new Map<string, SupervisedProcess>();
   private readonly guard = new Guard();
   private stopping = false;
 
   constructor(private readonly options: SupervisorOptions = {}) {}
 
   add(spec: ChildSpec): void {
-    if (this.kept.has(spec.name)) throw new Error(`${spec.name} is already supervised`);
-    const kept: SupervisedProcess = {
+    if (this.processes.has(spec.name)) throw new Error(`${spec.name} is already supervised`);
+    const processes: SupervisedProcess = {
       spec,
       child: undefined,
       timer: undefined,
       pauseMs: this.firstPauseMs,
       startedMs: 0,
     };
-    this.kept.set(spec.name, kept);
-    this.start(kept);
+    this.processes.set(spec.name, processes);
+    this.start(processes);
   }
 
   get pids(): Readonly<Record<string, number>> {
-    const running = [...this.kept.values()].filter(({ child }) => child?.pid !== undefined);
+    const running = [...this.processes.values()].filter(({ child }) => child?.pid !== undefined);
     return Object.fromEntries(running.map(({ spec, child }) => [spec.name, child?.pid as number]));
   }
 
-  /** Ends them all: asked first, killed when they do not; within 10 s. */
+  /** Ends all of them within 10 s: asks first, then kills those that are still running. */
   async stop(): Promise<void> {
     this.stopping = true;
-    const all = [...this.kept.values()];
+    const all = [...this.processes.values()];
     for (const { timer } of all) clearTimeout(timer);
     await Promise.all(all.filter(({ spec }) => spec.endsLast !== true).map(({ child }) => end(child, GRACE_MS.first)));
     await Promise.all(all.filter(({ spec }) => spec.endsLast === true).map(({ child }) => end(child, GRACE_MS.last)));
     this.guard.close();
   }
 
-  private start(kept: SupervisedProcess): void {
-    const { spec } = kept;
+  private start(processes: SupervisedProcess): void {
+    const { spec } = processes;
     const log = spec.logFile === undefined ? undefined : openSync(spec.logFile, 'a');
-    kept.startedMs = performance.now();
+    processes.startedMs = performance.now();
     const child = spawn(spec.command, [...spec.args], {
       env: spec.env ?? process.env,
       stdio: ['ignore', log ?? 'ignore', log ?? 'ignore'],
       detached: true, // Ctrl-C in a terminal goes to the supervisor alone, which ends them in order
     });
     if (log !== undefined) closeSync(log);
-    kept.child = child;
-    child.once('error', (error) => child.pid === undefined && this.ended(kept, child, error.message));
+    processes.child = child;
+    child.once('error', (error) => child.pid === undefined && this.ended(processes, child, error.message));
     child.once('exit', (code, signal) =>
-      this.ended(kept, child, signal === null ? `exit code ${code}` : `signal ${signal}`),
+      this.ended(processes, child, signal === null ? `exit code ${code}` : `signal ${signal}`),
     );
     this.changed();
   }
 
-  private ended(kept: SupervisedProcess, child: ChildProcess, how: string): void {
-    if (kept.child !== child) return;
-    kept.child = undefined;
+  private ended(processes: SupervisedProcess, child: ChildProcess, how: string): void {
+    if (processes.child !== child) return;
+    processes.child = undefined;
     if (!this.stopping) {
-      const isSteady = performance.now() - kept.startedMs >= (this.options.steadyMs ?? 10_000);
-      const pauseMs = isSteady ? this.firstPauseMs : kept.pauseMs;
-      kept.pauseMs = Math.min(pauseMs * 2, this.options.longestPauseMs ?? 10_000);
-      this.options.onDeath?.(kept.spec.name, how, pauseMs);
-      kept.timer = setTimeout(() => this.start(kept), pauseMs);
+      const isSteady = performance.now() - processes.startedMs >= (this.options.steadyMs ?? 10_000);
+      const pauseMs = isSteady ? this.firstPauseMs : processes.pauseMs;
+      processes.pauseMs = Math.min(pauseMs * 2, this.options.longestPauseMs ?? 10_000);
+      this.options.onDeath?.(processes.spec.name, how, pauseMs);
+      processes.timer = setTimeout(() => this.start(processes), pauseMs);
     }
     this.changed();
   }

@@ -9,7 +9,7 @@ async function inSlices(steps: number, sliceMs: number, did: (step: number) => v
   }
 }
 
-it('goes on within a slice without waiting', () => {
+it('does not pause within a slice', () => {
   expect(new Slices().pause()).toBeUndefined();
 });
 
@@ -19,7 +19,7 @@ it('does all steps in order', async () => {
   expect(did).toEqual(Array.from({ length: 1_000 }, (_, n) => n));
 });
 
-it('lets others have their turn between steps', async () => {
+it('lets other work run between steps', async () => {
   const order: string[] = [];
   const other = sleep(0).then(() => order.push('other'));
   await inSlices(50_000, 0, (step) => step === 49_999 && order.push('end'));

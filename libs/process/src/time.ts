@@ -1,14 +1,14 @@
 import { setImmediate as untilOthersRan } from 'node:timers/promises';
 
-/** Monotonic milliseconds: for deadlines and distances, never for showing. */
+/** Monotonic milliseconds: for deadlines and durations, never to show. */
 export const monotonicMs = (): number => performance.now();
 
-/** The time of day as facts carry it: RFC 3339 in UTC with milliseconds. */
+/** The wall-clock time as facts store it: RFC 3339 in UTC with milliseconds. */
 export const wallTime = (): string => new Date().toISOString();
 
 const SLICE_MS = 20;
 
-/** Cuts long work into slices: whatever else waits in this process has its turn between two of them. */
+/** Cuts long work into slices. Other work in this process runs between two of them. */
 export class Slices {
   private untilMs: number;
 
@@ -16,12 +16,12 @@ export class Slices {
     this.untilMs = monotonicMs() + sliceMs;
   }
 
-  /** Called where the work may be interrupted; undefined while the slice lasts. */
+  /** Called where the work may be interrupted. Returns undefined until the slice is used up. */
   pause(): Promise<void> | undefined {
-    return monotonicMs() < this.untilMs ? undefined : this.giveWay();
+    return monotonicMs() < this.untilMs ? undefined : this.yieldLoop();
   }
 
-  private async giveWay(): Promise<void> {
+  private async yieldLoop(): Promise<void> {
     await untilOthersRan();
     this.untilMs = monotonicMs() + this.sliceMs;
   }

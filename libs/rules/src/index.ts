@@ -1,3 +1,4 @@
+export { kindIn, outcomeOfReview, type Touched } from './review/missing-references.js';
 export * from './rendering/canonical-json.js';
 export * from './rendering/compiled.js';
 export * from './rendering/rendered-node.js';
@@ -7,6 +8,7 @@ export * from './actions/effective-policy.js';
 export * from './actions/policy-rows.js';
 export * from './review/bounded-reasons.js';
 export * from './review/config-review.js';
+export * from './review/failing-probes.js';
 export * from './review/known-bad.js';
 export * from './review/merged-reasons.js';
 export * from './budget.js';

@@ -4,8 +4,8 @@ export function oncePerObject<K extends object, V, Rest extends readonly unknown
 ): (object: K, ...rest: Rest) => V {
   const results = new WeakMap<K, V>();
   return (object, ...rest) => {
-    const known = results.get(object);
-    if (known !== undefined) return known;
+    const cached = results.get(object);
+    if (cached !== undefined) return cached;
     const result = compute(object, ...rest);
     results.set(object, result);
     return result;

@@ -3,11 +3,11 @@ import { webcrypto } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** A certificate authority of a test, which signs for 127.0.0.1, or for a name. */
+/** A certificate authority for tests. It signs certificates for 127.0.0.1, or for a name. */
 export interface TestAuthority {
-  /** For who has to trust it. */
+  /** The certificate to trust. */
   readonly ca: string;
-  /** Writes a certificate and its key into a folder, in place of what was there; both times in ms from now. */
+  /** Writes a certificate and its key into a folder, replacing existing ones. Both times are in ms from now. */
   write(
     folder: string,
     options?: { readonly fromMs?: number; readonly toMs?: number; readonly dnsName?: string },
@@ -18,7 +18,7 @@ const HOUR_MS = 3_600_000;
 const YEAR_MS = 365 * 24 * HOUR_MS;
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 
-/** An authority that nobody else knows. */
+/** Creates an authority that nothing else trusts. */
 export async function testAuthority(): Promise<TestAuthority> {
   const x509 = await import('@peculiar/x509');
   x509.cryptoProvider.set(webcrypto as never);

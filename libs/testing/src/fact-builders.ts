@@ -12,7 +12,7 @@ import {
   type Targets,
 } from '#libs/contracts';
 
-/** A fact of which only what matters is said: the wire's defaults fill the rest. */
+/** A fact with these fields. The defaults of the wire fill the rest. */
 export function factOf<T extends FactType>(type: T, body: Partial<NewFactOf<T>>): NewFactOf<T> {
   const {
     v: _,
@@ -22,7 +22,7 @@ export function factOf<T extends FactType>(type: T, body: Partial<NewFactOf<T>>)
   return fact as unknown as NewFactOf<T>;
 }
 
-/** In these tests a blob of targets is named by its content. */
+/** In these tests, a blob of targets is named by its content. */
 export const blobOf = (targets: Targets): string => JSON.stringify(targets);
 export const targetsOf = (fact: Fact | NewFact): Targets | undefined =>
   fact.type === 'config.rendered'
@@ -66,18 +66,19 @@ export const file = (name: string, content: string, role?: string): Fragment =>
 export const pool = (name: string, maxUnavailable: number | string, role = name, more: object = {}): Fragment =>
   fragment('Pool', name, { maxUnavailable, nodeSelector: { matchLabels: { role } }, ...more });
 
-/** What a change holds, for short. */
-export interface ChangeSays {
+/** The content of a change, as a short text. */
+export interface ChangeContent {
   readonly apply?: readonly Fragment[];
   readonly delete?: readonly FragmentRef[];
   readonly maxFailures?: number;
+  readonly maxUnavailable?: string;
 }
-export const accepted = (change: string, says: ChangeSays = {}): NewFact =>
+export const accepted = (change: string, { apply = [], delete: gone = [], ...strategy }: ChangeContent = {}): NewFact =>
   factOf('config.accepted', {
     change,
-    apply: says.apply ?? [],
-    delete: says.delete ?? [],
-    strategy: says.maxFailures === undefined ? {} : { maxFailures: says.maxFailures },
+    apply,
+    delete: gone,
+    strategy,
   });
 export const renderedChange = (
   change: string,
@@ -90,7 +91,7 @@ export const committed = (change: string, generation = 1): NewFact =>
   factOf('config.committed', { change, generation });
 export const ended = (change: string, outcome: string): NewFact => factOf('config.ended', { change, outcome });
 
-/** A report; what it does not say is as on a node that has just started and is well. */
+/** A report. Its defaults are those of a healthy node that has just started. */
 export const report = (node: string, hash: string, more: Partial<NodeReport> = {}): NodeReport => ({
   kind: 'announced',
   v: 1,
@@ -115,6 +116,8 @@ export const report = (node: string, hash: string, more: Partial<NodeReport> = {
   changed: [],
   probe: '',
   differences: [],
+  failingProbes: [],
+  notUndone: [],
   needsRestart: false,
   step: '',
   ...more,

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
 
-/** As the modules ask for it that tests are built from. */
+/** The version that the modules need from which tests are built. */
 const OLDEST = [1, 26] as const;
 
-/** Why `what` cannot be built with Go here; undefined when it can. */
+/** Why `what` cannot be built with Go here; undefined if it can. */
 export function whyNoGo(what: string): string | undefined {
   const { status, stdout } = spawnSync('go', ['env', 'GOVERSION'], { encoding: 'utf8' });
   const found = /go(\d+)\.(\d+)/.exec(stdout ?? '');

@@ -25,24 +25,27 @@ import {
 import { pictureOf, pictureTextOf } from './state-picture.js';
 import { blobOf, targetsOf } from './fact-builders.js';
 
-/** More rounds than any decision should need: a core that never comes to rest is a bug. */
+/** More rounds than any decision should need. A core that needs more has a bug. */
 const ROUNDS = 50;
 
-/** The configs and targets that a ledger in memory names. */
+/** The configs and targets to which facts of a ledger in memory refer. */
 class MemoryBlobs {
   readonly configs = new Map<string, Config>();
+  /** What is in the object store, by sha256. */
+  readonly objects = new Set<string>();
   readonly port: Handlers<GatherPort> = {
     'read-configs': ({ names }) => names.map(({ node, hash }) => this.configs.get(configKey(node, hash))),
     'put-configs': ({ configs }) => {
       for (const { node, hash, text } of configs) this.configs.set(configKey(node, hash), JSON.parse(text) as Config);
     },
     'put-targets': ({ targets }) => [blobOf(targets)],
+    'missing-objects': ({ hashes }) => new Set(hashes.filter((sha256) => !this.objects.has(sha256))),
     'input-end': () => undefined,
     pause: () => undefined,
   };
 }
 
-/** The ledger, in memory: one order of facts, and an append only on the end that the decision was made on. */
+/** The ledger, in memory: one order of facts, and appends only at the end that the decision was based on. */
 export class MemoryLedger {
   readonly facts: Fact[] = [];
   readonly blobs = new MemoryBlobs();
@@ -51,7 +54,7 @@ export class MemoryLedger {
     return this.facts.length;
   }
 
-  /** All or nothing. The facts go over the wire's codec, as they do in the stream. */
+  /** All or nothing. Facts are encoded and decoded as in the stream. */
   append(facts: readonly NewFact[], expected = this.last): boolean {
     if (expected !== this.last) return false;
     for (const fact of facts)
@@ -73,9 +76,9 @@ export class MemoryLedger {
 }
 
 /**
- * One copy of a core on a ledger in memory: given facts, when inputs come, then these facts. Every decision is checked
- * on the way: it is no larger than a batch may be, it leaves the state as it was, and a fold built from the dump is the
- * same to the last index.
+ * One copy of a core on a ledger in memory. `given` appends facts, `when` sends inputs and returns the resulting facts.
+ * Every decision is checked: it fits into a batch, it leaves the state unchanged, and a fold that is loaded from the
+ * dump is the same, including its indexes.
  */
 export class LedgerCopy<S, I, N extends Need = never, G = never> {
   state: S;
@@ -83,25 +86,25 @@ export class LedgerCopy<S, I, N extends Need = never, G = never> {
   nowMs = 1_000;
   leadingSinceMs: number | undefined = 0;
   answers: Answer[] = [];
-  /** How much was folded when the snapshot was looked at last. */
+  /** How many facts were folded at the last check of the snapshot. */
   private checked = -1;
 
   constructor(
     readonly core: Core<S, I, N, G>,
     readonly ledger = new MemoryLedger(),
-    /** What gathering gives, where a spec says that and not the core. */
+    /** The results of gathering, if the spec provides them and not the core. */
     private readonly result: ((needs: readonly N[], state: S) => ReadonlyMap<string, G>) | undefined = undefined,
   ) {
     this.state = core.initial();
   }
 
-  /** Appends facts of others and folds them. */
+  /** Appends facts of other services and folds them. */
   given(...facts: readonly NewFact[]): this {
     this.ledger.append(facts);
     return this.read();
   }
 
-  /** Folds what is new in the ledger. */
+  /** Folds the new facts of the ledger. */
   read(): this {
     for (const entry of this.ledger.entries(this.folded, this.nowMs, this.core.reads))
       this.core.evolve(this.state, entry);
@@ -109,25 +112,25 @@ export class LedgerCopy<S, I, N extends Need = never, G = never> {
     return this;
   }
 
-  /** Takes inputs, decides until nothing is left to decide, and returns what it appended, as JSON-plain facts. */
+  /** Takes inputs, decides until nothing is left to decide, and returns the facts that it appended, as plain JSON. */
   when(...inputs: readonly I[]): readonly NewFact[] {
-    const said: NewFact[] = [];
+    const facts: NewFact[] = [];
     this.answers = [];
     let waiting = inputs;
     let gathered = new Map<string, G>();
     for (let round = 0; ; round++) {
-      if (round > ROUNDS) throw new Error(`${this.core.name} never comes to rest: ${JSON.stringify(said.slice(-5))}`);
+      if (round > ROUNDS) throw new Error(`${this.core.name} never comes to rest: ${JSON.stringify(facts.slice(-5))}`);
       this.read();
       const decision = this.decide(waiting, gathered);
       if (!this.ledger.append(decision.facts)) throw new Error('refused');
-      said.push(...decision.facts);
+      facts.push(...decision.facts);
       this.read();
       this.showViews();
       this.answers.push(...decision.answers.values());
-      waiting = waiting.filter((input) => decision.held.has(input));
+      waiting = waiting.filter((input) => decision.waiting.has(input));
       gathered = decision.needs.length > 0 ? new Map([...gathered, ...this.gather(decision.needs)]) : new Map();
       if (decision.facts.length === 0 && decision.needs.length === 0 && !decision.more && waiting.length === 0)
-        return said;
+        return facts;
     }
   }
 
@@ -139,17 +142,17 @@ export class LedgerCopy<S, I, N extends Need = never, G = never> {
     return atOnce(steps, this.ledger.blobs.port);
   }
 
-  /** Lets time pass, and decides. */
+  /** Advances the time, and decides. */
   after(ms: number): readonly NewFact[] {
     this.nowMs += ms;
     return this.when();
   }
 
   get now(): Now {
-    return { monotonicMs: this.nowMs, leadingSinceMs: this.leadingSinceMs };
+    return { monotonicMs: this.nowMs, leadingSinceMs: this.leadingSinceMs, wallMs: this.nowMs };
   }
 
-  /** One decision on what was read, not appended. */
+  /** One decision on the facts read so far, without appending it. */
   decide(inputs: readonly I[] = [], gathered: ReadonlyMap<string, G> = new Map()): Decision<I, N> {
     const before = pictureTextOf(this.state, true);
     const decision = this.core.decide(this.state, inputs, gathered, this.now);
@@ -161,7 +164,10 @@ export class LedgerCopy<S, I, N extends Need = never, G = never> {
     return decision;
   }
 
-  /** Once for each fold. Texts first, for that is nearly always all; where they differ, the pictures show in what. */
+  /**
+   * Checked once per fold. The texts are compared first, because they are nearly always equal. If not, the pictures
+   * show the difference.
+   */
   private checkSnapshot(): void {
     if (this.checked === this.folded) return;
     this.checked = this.folded;
@@ -170,7 +176,7 @@ export class LedgerCopy<S, I, N extends Need = never, G = never> {
       expect(pictureOf(restarted)).toEqual(pictureOf(this.state));
   }
 
-  /** Decides with everything gathered, without appending: what a copy is about to do when another is quicker. */
+  /** Decides with everything gathered, without appending. Use it to let another copy append first. */
   about(...inputs: readonly I[]): Decision<I, N> {
     const first = this.decide(inputs);
     return first.needs.length === 0 ? first : this.decide(inputs, this.gather(first.needs));
@@ -181,13 +187,11 @@ export class LedgerCopy<S, I, N extends Need = never, G = never> {
     return this.core.load(JSON.parse(JSON.stringify(this.core.dump(this.state))), this.nowMs);
   }
 
-  /**
-   * Goes on as a copy that was started from a snapshot and begins to lead: the first thing that does is to check every
-   * view.
-   */
+  /** Continues as a copy that was started from a snapshot and begins to lead. A new leader first checks every view. */
   restart(): this {
     this.state = this.restarted();
-    for (const text of this.core.viewKeys(this.state)) this.core.shown?.(this.state, parseViewKey(text), this.nowMs);
+    for (const text of this.core.viewKeys(this.state))
+      this.core.onViewWritten?.(this.state, parseViewKey(text), this.nowMs);
     return this;
   }
 
@@ -197,15 +201,15 @@ export class LedgerCopy<S, I, N extends Need = never, G = never> {
     return value as Omit<ViewValues[B], 'ledger'>;
   }
 
-  /** Writes views, as a shell does after each batch; a spec may keep them back. */
+  /** Writes views, as a shell does after each batch. A spec may delay that. */
   showViews(): void {
     for (const text of this.core.takeTouched(this.state)) {
-      this.core.shown?.(this.state, parseViewKey(text), this.nowMs);
+      this.core.onViewWritten?.(this.state, parseViewKey(text), this.nowMs);
     }
   }
 }
 
-/** Facts in a line each: the type, then the values of those fields that a spec asks for. */
+/** One line per fact: the type, then the values of the fields that the spec asks for. */
 export function linesOf(facts: readonly NewFact[], ...fields: readonly string[]): readonly string[] {
   return facts.map((fact) => {
     const values = fields

@@ -17,7 +17,7 @@ function fake(path: string, script: string): string {
   return file;
 }
 
-test('findNatsCli asks SLUICE_NATS_CLI, then PATH, then the cache', async () => {
+test('findNatsCli tries SLUICE_NATS_CLI, then PATH, then the cache', async () => {
   const named = fake('named', 'true');
   const cached = fake('.cache/sluice/nats-0.3.0/nats', 'true');
   expect(await findNatsCli({ HOME: home, PATH: '' })).toBe(cached);

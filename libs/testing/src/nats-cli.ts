@@ -13,11 +13,11 @@ export async function findNatsCli(
   env: NodeJS.ProcessEnv = process.env,
   say: (text: string) => void = (text) => void process.stderr.write(`${text}\n`),
 ): Promise<string> {
-  const named = env['SLUICE_NATS_CLI'];
-  if (named !== undefined && named !== '') {
-    if (!isExecutable(named))
-      throw new Error(`SLUICE_NATS_CLI is ${named}, which cannot be executed: correct or unset it`);
-    return named;
+  const setting = env['SLUICE_NATS_CLI'];
+  if (setting !== undefined && setting !== '') {
+    if (!isExecutable(setting))
+      throw new Error(`SLUICE_NATS_CLI is ${setting}, which cannot be executed: correct or unset it`);
+    return setting;
   }
   const cached = cachePath(env, 'nats', PINNED_NATS_CLI);
   const found = natsCliHere(env);
@@ -44,10 +44,10 @@ export async function findNatsCli(
   return cached;
 }
 
-/** Why there can be no `nats` CLI here, for tests that need it; undefined when it is there or can be built. */
+/** Why the `nats` CLI is not available for tests; undefined if it exists or can be built. */
 export function whyNoNatsCli(env: NodeJS.ProcessEnv = process.env): string | undefined {
-  const named = env['SLUICE_NATS_CLI'] ?? '';
-  if (named !== '' || natsCliHere(env) !== undefined || inPath('go', env).length > 0) return undefined;
+  const setting = env['SLUICE_NATS_CLI'] ?? '';
+  if (setting !== '' || natsCliHere(env) !== undefined || inPath('go', env).length > 0) return undefined;
   return `there is no nats CLI: ${natsCliWays(env)}`;
 }
 

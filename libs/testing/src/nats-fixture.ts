@@ -1,6 +1,6 @@
 import { startNatsServer, type NatsServer } from './nats-server.js';
 
-/** A throw-away nats-server for the tests of one `describe`: started before the first, ended after the last. */
+/** A temporary nats-server for the tests of one `describe`: started before the first test, ended after the last. */
 export function natsFixture(): { readonly server: NatsServer } {
   let server: NatsServer | undefined;
   beforeAll(async () => {

@@ -12,7 +12,7 @@ const answers = (port: number): Promise<boolean> =>
     socket.once('error', () => resolve(false));
   });
 
-test('it takes connections when started, survives kill and restart on the same port, and is gone after stop', async () => {
+test('accepts connections when started, survives kill and restart on the same port, and is gone after stop', async () => {
   const server = await startNatsServer();
   expect(await answers(server.port)).toBe(true);
   expect(existsSync(join(server.dataDir, 'jetstream'))).toBe(true);
@@ -27,7 +27,7 @@ test('it takes connections when started, survives kill and restart on the same p
   expect(existsSync(server.dataDir)).toBe(false);
 });
 
-test('a port that another server has is refused, with what nats-server said', async () => {
+test('refuses a port that another server uses, with the error of nats-server', async () => {
   const first = await startNatsServer();
   const dataDir = mkdtempSync(join(tmpdir(), 'sluice-nats-'));
   await expect(startNatsServer({ dataDir, port: first.port })).rejects.toThrow(

@@ -11,26 +11,26 @@ import {
   type NatsServerOptions,
 } from '#libs/process';
 
-/** A nats-server of one's own, on loopback. It ends when this process does. */
+/** A private nats-server on loopback. It ends when this process does. */
 export interface NatsServer {
   readonly url: string;
   readonly port: number;
   readonly dataDir: string;
-  /** Of the process that runs now; changes with a restart. */
+  /** The pid of the current process. It changes with a restart. */
   readonly pid: number;
-  /** Ends it cleanly; without a `dataDir` of the caller's its data goes too. */
+  /** Ends it cleanly, and deletes its data unless the caller chose the `dataDir`. */
   stop(): Promise<void>;
-  /** kill -9, data kept. */
+  /** kill -9. The data is kept. */
   kill(): void;
-  /** Same port and data, also after a kill. */
+  /** Starts it again with the same port and data, also after a kill. */
   restart(): Promise<void>;
 }
 
 const STOP_MS = 5_000;
-/** Between finding a free port and listening on it another process may take it. */
+/** Another process may take the port between finding it and listening on it. */
 const PORT_TRIES = 5;
 
-/** Starts a nats-server with JetStream on disk; resolves when it takes connections. */
+/** Starts a nats-server with JetStream on disk. Resolves when it accepts connections. */
 export async function startNatsServer(options: Partial<NatsServerOptions> = {}): Promise<NatsServer> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'sluice-nats-')));
   const guard = new Guard();
@@ -69,9 +69,9 @@ export async function startNatsServer(options: Partial<NatsServerOptions> = {}):
 
 async function start(command: NatsServerCommand): Promise<ChildProcess> {
   const child = spawn(command.command, [...command.args], { stdio: ['ignore', 'ignore', 'pipe'], detached: true });
-  let words = '';
-  child.once('error', (error) => (words += error.message));
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (words = (words + chunk).slice(-4_096)));
+  let stderr = '';
+  child.once('error', (error) => (stderr += error.message));
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (stderr = (stderr + chunk).slice(-4_096)));
   (child.stderr as unknown as { unref(): void }).unref();
   child.unref();
   try {
@@ -79,7 +79,7 @@ async function start(command: NatsServerCommand): Promise<ChildProcess> {
     return child;
   } catch (error) {
     await end(child);
-    throw new Error(`${(error as Error).message}\n${words.trim().split('\n').slice(-5).join('\n')}`, { cause: error });
+    throw new Error(`${(error as Error).message}\n${stderr.trim().split('\n').slice(-5).join('\n')}`, { cause: error });
   }
 }
 

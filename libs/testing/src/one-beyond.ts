@@ -1,15 +1,15 @@
 import type { LeaseKind } from '#libs/contracts';
 
-/** A node that counts against the budget of a pool, as an oracle has seen it. */
+/** A node that counts against the budget of a pool, as an oracle observes it. */
 export interface UnitHolder {
   readonly silent: boolean;
-  /** Its lease that is not released; undefined if there is none. `unknown`: the node never answered. */
+  /** Its lease that is not released; undefined if there is none. `unknown`: the node never reported. */
   readonly lease: { readonly kind: LeaseKind; readonly unknown: boolean } | undefined;
 }
 
 /**
- * The exception of I1, for oracles: one node more than the budget may roll back, if there would be room without the
- * silent nodes and those that are unknown after another lease than a rollback, and no other node has a lease.
+ * The exception of I1, for oracles. One node more than the budget may roll back if no other node has a lease, and there
+ * would be room without the silent nodes and the nodes that are unknown after a lease that is not a rollback.
  */
 export function mayRollBackBeyond(kind: LeaseKind, holders: readonly UnitHolder[], budget: number): boolean {
   const others = holders.filter(({ silent, lease }) =>

@@ -1,4 +1,4 @@
-/** Not part of what a fold is: the undo log, what a copy remembers for itself, and what it still has to show. */
+/** Not part of a fold: the undo log, what a copy remembers for itself, and pending views. */
 const OWN = new Set([
   'undo',
   'log',
@@ -16,20 +16,20 @@ const OWN = new Set([
   'announcements',
   'keepsAnnouncements',
 ]);
-/** Of no interest to a decision that takes back all that it tried. */
+/** Irrelevant to a decision that undoes everything that it tried. */
 const NEITHER = new Set(['undo', 'log']);
-/** Monotonic times start over in every copy; and what is in the order of such. */
+/** Monotonic times, and what is ordered by them, start over in every copy. */
 const TIMES = new Set(['sinceMs', 'termsMs', 'silentSinceMs', 'atMs', 'working']);
 
 /**
- * All that a fold holds, indexes included, as plain JSON in one order; with `own` also what a copy remembers for
+ * Everything in a fold, including indexes, as plain JSON in a fixed order. With `own`, also what a copy remembers for
  * itself.
  */
 export function pictureOf(state: unknown, own = false): unknown {
   return picture(state, own) ?? {};
 }
 
-/** The same as a text: quicker to make and to compare, where only whether two are one is asked. */
+/** The same as a text, which is quicker to make and to compare. */
 export function pictureTextOf(state: unknown, own = false): string {
   return textOf(state, own) ?? '{}';
 }
@@ -48,12 +48,12 @@ function textOf(value: unknown, own: boolean): string | undefined {
   if (Array.isArray(value))
     return value.length === 0 ? undefined : `[${value.map((item) => textOf(item, own)).join()}]`;
   const parts: string[] = [];
-  const tell = (key: string, item: unknown): void => {
+  const add = (key: string, item: unknown): void => {
     const text = textOf(item, own);
     if (text !== undefined) parts.push(`${JSON.stringify(key)}:${text}`);
   };
-  if (value instanceof Map || value instanceof Set) for (const [key, item] of value.entries()) tell(String(key), item);
-  else for (const [key, item] of Object.entries(value as object)) if (isOfPicture(key, own)) tell(key, item);
+  if (value instanceof Map || value instanceof Set) for (const [key, item] of value.entries()) add(String(key), item);
+  else for (const [key, item] of Object.entries(value as object)) if (isOfPicture(key, own)) add(key, item);
   return parts.length === 0 ? undefined : `{${parts.sort().join()}}`;
 }
 
@@ -68,8 +68,8 @@ function picture(value: unknown, own: boolean): unknown {
     value instanceof Map || value instanceof Set
       ? [...value.entries()]
       : Object.entries(value as object).filter(([key]) => isOfPicture(key, own));
-  const shown = entries
+  const lines = entries
     .map(([key, item]) => [String(key), picture(item, own)] as const)
     .filter(([, item]) => item !== undefined);
-  return shown.length === 0 ? undefined : Object.fromEntries(shown.sort(([a], [b]) => (a < b ? -1 : 1)));
+  return lines.length === 0 ? undefined : Object.fromEntries(lines.sort(([a], [b]) => (a < b ? -1 : 1)));
 }

@@ -2,7 +2,7 @@ import { connect, createServer, type AddressInfo, type Server } from 'node:net';
 import { once } from 'node:events';
 import { TcpProxy } from './tcp-proxy.js';
 
-describe('a way to a port', () => {
+describe('a TCP proxy', () => {
   let echo: Server;
   let proxy: TcpProxy;
   beforeAll(async () => {
@@ -26,18 +26,18 @@ describe('a way to a port', () => {
     }
   };
 
-  test('carries what is sent both ways', async () => {
+  test('forwards data in both directions', async () => {
     expect(await answer('hello')).toBe('hello');
   });
 
-  test('when it is cut, what was open ends and nothing is taken; mended, it is where it was', async () => {
+  test('closes all connections and refuses new ones when cut, and works on the same port when restored', async () => {
     const open = connect(proxy.port, '127.0.0.1');
     await once(open, 'connect');
     const ended = once(open, 'close');
     await proxy.cut();
     await ended;
     await expect(answer('hello')).rejects.toThrow('ECONNREFUSED');
-    await proxy.mend();
+    await proxy.restore();
     expect(await answer('again')).toBe('again');
   });
 });

@@ -1,6 +1,6 @@
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
-/** A way to a TCP port on loopback that can be cut and mended; it keeps its own port for as long as it lives. */
+/** A proxy to a TCP port on loopback whose connection can be cut and restored. It keeps its own port. */
 export class TcpProxy {
   private readonly sockets = new Set<Socket>();
   private server: Server | undefined;
@@ -23,7 +23,7 @@ export class TcpProxy {
     return this.server === undefined;
   }
 
-  /** Ends every connection, and refuses new ones. */
+  /** Closes every connection, and refuses new ones. */
   async cut(): Promise<void> {
     const { server } = this;
     this.server = undefined;
@@ -31,8 +31,8 @@ export class TcpProxy {
     if (server !== undefined) await new Promise((resolve) => server.close(resolve));
   }
 
-  /** Takes connections again. */
-  async mend(): Promise<void> {
+  /** Accepts connections again. */
+  async restore(): Promise<void> {
     if (this.server !== undefined) return;
     const server = createServer();
     await listen(server, this.port);

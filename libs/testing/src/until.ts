@@ -1,10 +1,11 @@
 /**
- * How long a condition may take before a test gives up: far longer than it ever takes, as machines are slow at times.
+ * How long to wait for a condition before a test fails: far longer than it should take, because machines are slow at
+ * times.
  */
 const GIVE_UP_MS = 120_000;
 const POLL_MS = 10;
 
-/** Waits until a condition holds and returns what it gave; throws with `what` when it never does. */
+/** Waits until a condition holds and returns its value. Throws with `what` if it does not hold in time. */
 export async function until<T>(
   condition: () => T | Promise<T>,
   what = 'the condition',
@@ -15,7 +16,7 @@ export async function until<T>(
   for (;;) {
     const result = await condition();
     if (result !== undefined && result !== null && result !== false) return result as NonNullable<T>;
-    if (performance.now() > untilMs) throw new Error(`${what} did not come true in ${giveUpMs / 1_000} s`);
+    if (performance.now() > untilMs) throw new Error(`not within ${giveUpMs / 1_000} s: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, pollMs));
   }
 }

@@ -5,7 +5,7 @@ import { createLogger } from '#libs/process';
 import { runGuard, serveApplier } from './shell/index.js';
 import { applierCommand } from './shell/options.js';
 
-/** Set by the bundle, in which there is no package.json. */
+/** Set by the bundle, which contains no package.json. */
 declare const SLUICE_VERSION: string | undefined;
 const version =
   typeof SLUICE_VERSION === 'string'

@@ -4,7 +4,7 @@ import { LOGGER, provideLedger, requestController, SETTINGS, type ServiceSpec } 
 import type { Logger, Settings } from '#libs/process';
 import { drainCore, REQUESTS, type Input, type State } from './core/index.js';
 
-/** Loaded only where it is asked for: the client of Kubernetes is large. */
+/** Loaded only if needed, because the Kubernetes client is large. */
 const DRAINER: Provider = {
   provide: 'DRAINER',
   inject: [LedgerService, Bus, LOGGER, ServiceNotes, SETTINGS],

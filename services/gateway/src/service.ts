@@ -24,9 +24,9 @@ const GATEWAY: Provider = {
     const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
     const admission =
       webhook === undefined ? undefined : await new Admission({ bus, kube, logger, notes, digest }, webhook).start();
-    const told = admission === undefined ? {} : { admission: () => admission.certificateStatus };
+    const certificate = admission === undefined ? {} : { admission: () => admission.certificateStatus };
     return new Gateway(
-      { bus, kube, logger, digest, debounceMs: settings.debounceMs, notes, ...told },
+      { bus, kube, logger, digest, debounceMs: settings.debounceMs, notes, ...certificate },
       leaderTtlMs,
       admission,
     ).start();

@@ -7,7 +7,7 @@ import { InventoryController } from './shell/inventory.controller.js';
 import { NodeObjects } from './shell/node-objects.js';
 import { Pace } from './shell/pace.js';
 
-/** Loaded only where it is asked for: the client of Kubernetes is large. */
+/** Loaded only if needed, because the Kubernetes client is large. */
 const NODE_OBJECTS: Provider = {
   provide: 'NODE_OBJECTS',
   inject: [LedgerService, LOGGER, ServiceNotes, SETTINGS],

@@ -11,5 +11,8 @@ export const service: ServiceSpec = {
   name: 'merger',
   description: 'renders one config per node from all changes',
   controllers: [MergerController],
-  providers: [provideLedger(() => ({ core: mergerCore(sha256), input: CHANGES })), Upkeep],
+  providers: [
+    provideLedger(({ sourceQuotaBytes }) => ({ core: mergerCore(sha256, sourceQuotaBytes), input: CHANGES })),
+    Upkeep,
+  ],
 };

@@ -4,22 +4,22 @@ import { stateOf } from '../journals.js';
 import { DRAINER, type Shape } from '../shape.js';
 import type { Stage } from '../stage.js';
 
-/** One fault as it stands in a schedule. */
-export interface Blow {
+/** One fault in a schedule. */
+export interface ScheduledFault {
   readonly fault: string;
-  /** A process, a state of a journal, or nothing where there is one only. */
+  /** A process, or a state of a journal. Empty if there is only one target. */
   readonly target: string;
   readonly forMs: number;
 }
 
-/** One way to hurt real processes: drawn from chance alone, and carried out on the stage until it is over. */
+/** One way to disturb real processes: its parameters are random, and it acts on the stage until it is over. */
 export interface Fault {
   readonly name: string;
-  plan(chance: Chance, shape: Shape): Omit<Blow, 'fault'>;
-  strike(stage: Stage, blow: Blow): Promise<void>;
+  plan(chance: Chance, shape: Shape): Omit<ScheduledFault, 'fault'>;
+  run(stage: Stage, scheduled: ScheduledFault): Promise<void>;
 }
 
-/** kill -9, and a start after a while, unless somebody else did either meanwhile. */
+/** kill -9, and a restart after a while, unless something else killed or restarted the process meanwhile. */
 export async function killFor(stage: Stage, names: readonly string[], forMs: number): Promise<void> {
   const { processes } = stage.fleet;
   const running = names.filter((name) => processes.isRunning(name));
@@ -28,7 +28,7 @@ export async function killFor(stage: Stage, names: readonly string[], forMs: num
   for (const name of running) startAgain(stage, name);
 }
 
-/** Starts a service, a group of appliers or the drainer, if it does not run. */
+/** Starts a service, a group of appliers or the drainer if it does not run. */
 export function startAgain(stage: Stage, name: string): void {
   const { fleet } = stage;
   if (fleet.processes.isRunning(name)) return;
@@ -37,10 +37,10 @@ export function startAgain(stage: Stage, name: string): void {
   else fleet.startService(name);
 }
 
-/** A state of a journal may not come at all while nothing of that kind is rolled out. */
+/** Afterwards, gives up: perhaps no rollout leads to the state. */
 const WATCH_MS = 5_000;
 
-/** The process of the first node that is seen in a state of its journal; undefined when none comes into it soon. */
+/** The process of the first node whose journal reaches a state. Undefined if none reaches it in time. */
 export async function groupIn(stage: Stage, state: string): Promise<string | undefined> {
   const { fleet, note } = stage;
   const isAlive = (node: string): boolean => fleet.processes.isRunning(stage.groupOf(node));

@@ -1,11 +1,14 @@
 import { stateOf, STATES } from '../journals.js';
 import { freezeFor, groupIn, type Fault } from './fault.js';
 
-/** Appliers stand still for longer than a lease of their nodes, from a given state of the journal of one of them on. */
+/**
+ * Freezes appliers for longer than a lease of their nodes, starting when the journal of one of them reaches a given
+ * state.
+ */
 export const frozenApplier: Fault = {
   name: 'frozen-applier',
-  plan: (chance, shape) => ({ target: chance.pick(STATES), forMs: shape.freezeMs + chance.whole(0, 3_000) }),
-  async strike(stage, { target, forMs }) {
+  plan: (chance, shape) => ({ target: chance.pick(STATES), forMs: shape.freezeMs + chance.integer(0, 3_000) }),
+  async run(stage, { target, forMs }) {
     const group = await groupIn(stage, target);
     if (group === undefined) return;
     const frozen = freezeFor(stage, group, forMs);

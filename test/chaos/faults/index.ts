@@ -9,7 +9,7 @@ import { killedServer } from './killed-server.js';
 import { killedService } from './killed-service.js';
 import { refusingBus } from './refusing-bus.js';
 
-/** The menu. A fault is one small file and one line here. What is named twice comes twice as often. */
+/** All faults. Each is one small file and one line here. A fault that is listed twice is drawn twice as often. */
 export const FAULTS: readonly Fault[] = [
   killedService,
   killedApplier,
@@ -22,4 +22,4 @@ export const FAULTS: readonly Fault[] = [
   refusingBus,
   frozenServer,
 ];
-export { startAgain, type Blow } from './fault.js';
+export { startAgain, type ScheduledFault } from './fault.js';

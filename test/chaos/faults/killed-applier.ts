@@ -2,13 +2,13 @@ import { stateOf, STATES } from '../journals.js';
 import { groupIn, startAgain, type Fault } from './fault.js';
 
 /**
- * kill -9 of the process of the first node whose journal is in a given state. What state each of its nodes died in is
- * read from its journal afterwards, when nobody can change it any more.
+ * kill -9 of the process of the first node whose journal is in a given state. The states in which its nodes died are
+ * read from their journals afterwards, when nothing can change them any more.
  */
 export const killedApplier: Fault = {
   name: 'killed-applier',
-  plan: (chance) => ({ target: chance.pick(STATES), forMs: chance.whole(0, 5_000) }),
-  async strike(stage, { target, forMs }) {
+  plan: (chance) => ({ target: chance.pick(STATES), forMs: chance.integer(0, 5_000) }),
+  async run(stage, { target, forMs }) {
     const { fleet, note } = stage;
     const group = await groupIn(stage, target);
     if (group === undefined) return;

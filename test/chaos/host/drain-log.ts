@@ -1,15 +1,18 @@
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** One thing that the drainer did, as it wrote it down before anybody else could know. */
-export interface DrainDeed {
+/** One action of the drainer, logged before anything else could know of it. */
+export interface DrainAction {
   readonly did: 'cordoned' | 'drained' | 'returned';
   readonly node: string;
   readonly lease: string;
   readonly atMs: number;
 }
 
-/** Which nodes the drainer holds for which lease, and all that it ever did: files, which outlive it. */
+/**
+ * The nodes that the drainer holds for a lease, and everything that it did. Stored in files, so that it survives the
+ * drainer.
+ */
 export class DrainLog {
   private readonly cordons: string;
   private readonly file: string;
@@ -20,13 +23,13 @@ export class DrainLog {
     mkdirSync(this.cordons, { recursive: true });
   }
 
-  /** The lease that a node is held for; undefined for one that is nobody's. */
+  /** The lease for which a node is held. Undefined if it is not held. */
   heldFor(node: string): string | undefined {
     const path = join(this.cordons, node);
     return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
   }
 
-  /** Every node that is held, with its lease. */
+  /** Every held node, with its lease. */
   held(): ReadonlyMap<string, string> {
     return new Map(
       readdirSync(this.cordons)
@@ -51,16 +54,16 @@ export class DrainLog {
     this.note('returned', node, lease);
   }
 
-  deeds(): readonly DrainDeed[] {
-    // A line that a kill cut short was never answered for.
+  actions(): readonly DrainAction[] {
+    // A line that was cut off by a kill was never reported.
     return existsSync(this.file)
       ? readFileSync(this.file, 'utf8')
           .split('\n')
-          .flatMap((line) => (line.endsWith('}') ? [JSON.parse(line) as DrainDeed] : []))
+          .flatMap((line) => (line.endsWith('}') ? [JSON.parse(line) as DrainAction] : []))
       : [];
   }
 
-  private note(did: DrainDeed['did'], node: string, lease: string): void {
+  private note(did: DrainAction['did'], node: string, lease: string): void {
     appendFileSync(this.file, `${JSON.stringify({ did, node, lease, atMs: Date.now() })}\n`);
   }
 }

@@ -4,13 +4,13 @@ import type { DrainView } from '#libs/contracts';
 import { DrainLog } from './drain-log.js';
 
 const EVERY_MS = 150;
-/** Pods take their time to end. */
+/** How long pods take to end. */
 const ENDING_MS = 200;
 
 /**
- * An external drainer, as another team would write it: it looks at the bucket `drains`, holds the nodes that wait, says
- * when they are free, and gives them back. All that it knows is in files and in that bucket, so that it may be killed
- * at any moment.
+ * An external drainer, as another team would write it. It reads the bucket `drains`, holds the nodes that wait, reports
+ * when they are drained, and gives them back. All its state is in files and in that bucket, so that it can be killed at
+ * any moment.
  */
 async function main([url = '', data = '']: readonly string[]): Promise<never> {
   const log = new DrainLog(data);
@@ -28,7 +28,7 @@ async function attend(client: FleetClient, log: DrainLog, { node, lease, state }
   log.hold(node, lease);
   await sleep(ENDING_MS);
   log.drained(node, lease);
-  // A refusal is no trouble: the lease has ended meanwhile. What was not answered is said again with the next look.
+  // A refusal is fine: the lease has ended meanwhile. If there is no answer, the next round repeats the request.
   await client.request('ops.node.drained', { node, lease, evicted: 1, by: 'another drainer' }).catch(() => undefined);
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What stands for systemctl on nodes that share a process: it is run in the root of the node that is meant, and has one unit there,
-# which runs with what lay in /etc when it was started last. That is kept next to the root.
+# A replacement for systemctl on nodes that share a process. It runs in the root folder of the node, which has one unit. The unit
+# runs with the content of /etc at its last start, which is stored next to the root folder.
 LC_ALL=C
 export LC_ALL
 [ "$1" = --no-pager ] && shift
@@ -10,5 +10,5 @@ case "$1" in
   restart)
     cat etc/*.conf > "../runs.$$" 2>/dev/null
     mv "../runs.$$" ../runs ;;
-  *) echo "this stand-in does not know $1" >&2; exit 1 ;;
+  *) echo "this replacement for systemctl does not support $1" >&2; exit 1 ;;
 esac

@@ -4,9 +4,10 @@ import type { Work } from '../../e2e/budget-witness.js';
 import type { Oracle } from './oracle.js';
 
 /**
- * I1, twice. From the ledger: at each grant that takes a unit, those of the pool that are unavailable, as known then,
- * are with it at most the budget; one more may roll back while the silent and the unknown hold units. From the nodes'
- * disks: never did more nodes of a pool work at once on leases that take a unit, and such a one.
+ * I1, checked in two ways. From the ledger: at each grant that takes a unit, the node and the unavailable nodes of the
+ * pool that are known at that moment do not exceed the budget. One more node may roll back while silent or unknown
+ * nodes hold units. From the disks of the nodes: the number of nodes of a pool that work on such leases at the same
+ * time never exceeds the budget, with the same exception.
  */
 export const budget: Oracle = {
   name: 'I1 budget',
@@ -89,7 +90,7 @@ function grantsOf(facts: readonly Fact[]): readonly Grant[] {
   return grants;
 }
 
-/** Whether the leases that are held have been answered. */
+/** Records for the leases that are held whether the node has answered. */
 function answer(held: Map<string, HeldLease>, fact: Fact): void {
   if (fact.type !== 'node.reported' && fact.type !== 'node.lease.settled') return;
   const lease = held.get(fact.lease);

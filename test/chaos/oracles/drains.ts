@@ -2,8 +2,8 @@ import type { Fact } from '#libs/contracts';
 import type { Oracle } from './oracle.js';
 
 /**
- * I5: nodes whose lease has a drain work only between the drainer's word that they are free and the moment in which it
- * gives them back; and all are given back.
+ * I5: a node whose lease has a drain works only after the drainer has reported it as drained, and before the drainer
+ * gives it back. In the end, all nodes are given back.
  */
 export const drains: Oracle = {
   name: 'I5 drains',

@@ -3,8 +3,8 @@ import type { Evidence, NodeEvidence, PublishedChange } from '../evidence.js';
 import type { Oracle } from './oracle.js';
 
 /**
- * I4: every node has exactly the files of the committed changes, or, where it is deferred, of the config that it had
- * last. What is committed is worked out here, from what was published and the order of the commits.
+ * I4: every node has exactly the files of the committed changes. A deferred node has the files of its last config. The
+ * committed files are computed here, from what was published and the order of the commits.
  */
 export const files: Oracle = {
   name: 'I4 files',
@@ -32,31 +32,31 @@ function complaints({ node, files: has, journal, status, inForce }: NodeEvidence
 
 function committedFiles({ facts, published }: Evidence): (node: string) => Files {
   const bodies = new Map(published.map(({ change, body }) => [change, body]));
-  const standing = new Map<
+  const committed = new Map<
     string,
     { readonly path: string; readonly content: string; readonly role: string | undefined }
   >();
-  for (const fact of facts) if (fact.type === 'config.committed') take(standing, bodies.get(fact.change) ?? {});
+  for (const fact of facts) if (fact.type === 'config.committed') take(committed, bodies.get(fact.change) ?? {});
   return (node) =>
     Object.fromEntries(
-      [...standing.values()]
+      [...committed.values()]
         .filter(({ role }) => role === undefined || node.startsWith(`${role}-`))
         .map(({ path, content }) => [path, content.replaceAll('{{ node.name }}', node)]),
     );
 }
 
 function take(
-  standing: Map<string, { path: string; content: string; role: string | undefined }>,
+  committed: Map<string, { path: string; content: string; role: string | undefined }>,
   body: PublishedChange['body'],
 ): void {
-  for (const { kind, name } of body.delete ?? []) if (kind === 'File') standing.delete(name);
+  for (const { kind, name } of body.delete ?? []) if (kind === 'File') committed.delete(name);
   for (const { kind, metadata, spec } of body.apply ?? []) {
     const { path, content, nodeSelector } = spec as {
       readonly path: string;
       readonly content: string;
       readonly nodeSelector?: { readonly matchLabels?: { readonly role?: string } };
     };
-    if (kind === 'File') standing.set(metadata.name, { path, content, role: nodeSelector?.matchLabels?.role });
+    if (kind === 'File') committed.set(metadata.name, { path, content, role: nodeSelector?.matchLabels?.role });
   }
 }
 

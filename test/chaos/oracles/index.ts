@@ -9,7 +9,7 @@ import { running } from './running.js';
 
 const ORACLES = [files, running, budget, leases, drains, ended, memory] as const;
 
-/** What is wrong with the world, each with the oracle that says so; a few of each. */
+/** The violations, each with the name of its oracle. Only the first few of each oracle. */
 export const judge = (evidence: Evidence): readonly string[] =>
   ORACLES.flatMap(({ name, judge: ask }) =>
     ask(evidence)

@@ -1,7 +1,7 @@
 import { isLeaseEnd } from '#libs/contracts';
 import type { Oracle } from './oracle.js';
 
-/** I2 and I3: a node holds at most one lease, and nothing leads forward to what is known-bad. */
+/** I2 and I3: a node has at most one lease, and no forward lease leads to a known-bad config. */
 export const leases: Oracle = {
   name: 'I2 I3 leases',
   judge({ facts }) {

@@ -1,10 +1,13 @@
 import type { Oracle } from './oracle.js';
 
-/** Generous: a process that leaks passes it in time, and no other does. */
+/** Generous: a process that leaks exceeds it eventually, and no other process does. */
 const boundMiB = (first: number): number => 2 * first + 60;
 const LEAST_ROUNDS = 5;
 
-/** No process grows without bound, against what it or the one of its name before it had after the first round. */
+/**
+ * No process grows without bound, compared with its memory after the first round, or that of its predecessor with the
+ * same name.
+ */
 export const memory: Oracle = {
   name: 'memory',
   judge({ memory: rounds }) {

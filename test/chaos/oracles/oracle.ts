@@ -1,6 +1,6 @@
 import type { Evidence } from '../evidence.js';
 
-/** One thing that must hold; says what is wrong, in words. */
+/** One invariant. Returns the violations as text. */
 export interface Oracle {
   readonly name: string;
   judge(evidence: Evidence): readonly string[];

@@ -1,7 +1,7 @@
 import type { Fact, NewFact, StatusView } from '#libs/contracts';
 import { committed, ended, factOf } from '#libs/testing';
 import type { Evidence, NodeEvidence } from '../evidence.js';
-import type { DrainDeed } from '../host/drain-log.js';
+import type { DrainAction } from '../host/drain-log.js';
 import { judge } from './index.js';
 
 const NODES = ['a', 'b', 'c'];
@@ -43,7 +43,7 @@ const world = (more: Partial<Omit<Evidence, 'facts'>> & { readonly facts?: reado
   facts: [committed('c1'), ...(more.facts ?? [])] as readonly NewFact[] as readonly Fact[],
 });
 
-test('a world in which all is as it should be has nothing wrong', () => {
+test('a correct world has no violations', () => {
   expect(
     judge(
       world({
@@ -58,19 +58,19 @@ test('a world in which all is as it should be has nothing wrong', () => {
 });
 
 describe('files', () => {
-  test('a node that has not what was committed is seen', () => {
+  test('reports a node without the committed files', () => {
     expect(judge(world({ nodes: [found('a', 'v0'), found('b', 'v1')] }))).toEqual([
       expect.stringMatching(/^I4 files: a should have .*v1 on a.*has .*v0 on a/),
     ]);
   });
-  test('a node that is deferred may have what it had, but not a half of that', () => {
+  test('accepts the previous files on a deferred node, but not a mixture', () => {
     const status = { deferred: 'unknown', incompatible: false } as StatusView;
     expect(judge(world({ nodes: [found('a', 'v0', { status })] }))).toEqual([]);
     expect(judge(world({ nodes: [found('c', 'v0', { status, files: { '/etc/app': 'app v' } })] }))).toEqual([
       expect.stringMatching(/^I4 files: c says v0 is in force/),
     ]);
   });
-  test('a file left behind, work that never ended, and a rollback that failed are seen', () => {
+  test('reports a leftover file, unfinished work, and a failed rollback', () => {
     const journal = { incarnation: 1, seq: 1, inForce: 'v1', sound: true };
     expect(
       judge(
@@ -92,7 +92,7 @@ describe('budgets', () => {
     factOf('node.lease.settled', { lease: 'l1', node: 'a', pool: 'p', kind: 'forward', because: 'unknown' }),
   ];
 
-  test('one node may roll back while a dead one holds the unit, and no other and nothing else', () => {
+  test('one node may roll back while a dead one holds the unit, and no other, and nothing else', () => {
     const back = granted('l2', 'b', { kind: 'rollback' });
     expect(judge(world({ facts: [...died, back] }))).toEqual([]);
     expect(judge(world({ facts: [...died, granted('l2', 'b')] }))).toContain(
@@ -103,12 +103,12 @@ describe('budgets', () => {
     );
   });
 
-  test('a grant beyond the budget is seen in the ledger', () => {
+  test('reports a grant beyond the budget in the ledger', () => {
     expect(judge(world({ facts: [granted('l1', 'a'), granted('l2', 'b')] }))).toEqual([
       'I1 budget: l2 was granted to b while a of p were unavailable, and 1 may be',
     ]);
   });
-  test('a silent node takes the unit, and one that is not restored', () => {
+  test('counts a silent node, and a node that is not restored', () => {
     expect(judge(world({ facts: [factOf('node.silent', { node: 'c' }), granted('l1', 'a')] }))).toEqual([
       expect.stringContaining('while c of p were unavailable'),
     ]);
@@ -124,7 +124,7 @@ describe('budgets', () => {
     ).toEqual([expect.stringContaining('while c of p were unavailable')]);
     expect(judge(world({ facts: [factOf('node.silent', { node: 'c' }), granted('l1', 'c')] }))).toEqual([]);
   });
-  test('nodes that work at once are seen on their disks, whatever the ledger says', () => {
+  test('reports nodes that work at once on their disks, whatever the ledger says', () => {
     const facts = [granted('l1', 'a'), released('l1', 'a'), granted('l2', 'b')];
     expect(
       judge(
@@ -146,14 +146,14 @@ describe('drains and restarts', () => {
     actions: [{ kind: 'drain' }, { kind: 'restart', unit: 'app.service' }],
   });
   const work = { node: 'a', lease: 'l1', fromMs: 10, toMs: 20 };
-  const deed = (did: DrainDeed['did'], atMs: number): DrainDeed => ({ did, node: 'a', lease: 'l1', atMs });
-  const seen = (drainer: readonly DrainDeed[], held: ReadonlyMap<string, string> = new Map()): readonly string[] =>
+  const deed = (did: DrainAction['did'], atMs: number): DrainAction => ({ did, node: 'a', lease: 'l1', atMs });
+  const seen = (drainer: readonly DrainAction[], held: ReadonlyMap<string, string> = new Map()): readonly string[] =>
     judge(world({ facts: [drained, released('l1', 'a')], works: [work], drainer, held }));
 
-  test('a node that works only while the drainer holds it is as it should be', () => {
+  test('accepts a node that works only while the drainer holds it', () => {
     expect(seen([deed('cordoned', 1), deed('drained', 9), deed('returned', 25)])).toEqual([]);
   });
-  test("work before the drainer's word, or without one, is seen", () => {
+  test('reports work before the drainer said that the node is drained, or without that', () => {
     expect(seen([deed('cordoned', 1), deed('drained', 12), deed('returned', 25)])).toEqual([
       'I5 drains: a began to work on l1 before the drainer said that it is free',
     ]);
@@ -161,13 +161,13 @@ describe('drains and restarts', () => {
       'I5 drains: a began to work on l1 before the drainer said that it is free',
     ]);
   });
-  test('a node that is given back in the middle, and one that never is, are seen', () => {
+  test('reports a node that is given back too early, or never', () => {
     expect(seen([deed('drained', 9), deed('returned', 15)])).toEqual([
       'I5 drains: a was still at work on l1 when the drainer gave it back',
     ]);
     expect(seen([deed('drained', 9)], new Map([['a', 'l1']]))).toEqual(['I5 drains: a is still held for l1']);
   });
-  test('a unit that runs with other files than lie there is seen, where a change has to restart it', () => {
+  test('reports a unit that runs with outdated files after a change that must restart it', () => {
     expect(
       judge(
         world({
@@ -186,7 +186,7 @@ describe('drains and restarts', () => {
 });
 
 describe('leases and ends', () => {
-  test('a second lease for a node and one that leads to what is known-bad are seen', () => {
+  test('reports a second lease for a node, and a lease to a known-bad config', () => {
     const facts = [
       factOf('config.judged', { hash: 'h', recipe: 'r', knownBad: true }),
       granted('l1', 'a', { hash: 'x' }),
@@ -199,7 +199,7 @@ describe('leases and ends', () => {
       'I2 I3 leases: l3 leads a forward to what is known-bad',
     ]);
   });
-  test('a change without an end, one with two, and one that was acknowledged and lost are seen', () => {
+  test('reports a change without an end, with two ends, and one that was acknowledged and lost', () => {
     expect(
       judge(
         world({
@@ -229,7 +229,7 @@ describe('leases and ends', () => {
   });
 });
 
-test('a process that grew beyond its bound is seen once there were rounds enough', () => {
+test('reports a process that grew beyond its limit, after enough rounds', () => {
   const memory = [100, 120, 180, 250, 261].map((mib) => new Map([['merger', mib]]));
   expect(judge(world({ memory: memory.slice(0, 4) }))).toEqual([]);
   expect(judge(world({ memory }))).toEqual(['memory: merger has 261 MiB after 5 rounds, and had 100 after the first']);

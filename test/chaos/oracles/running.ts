@@ -1,6 +1,6 @@
 import type { Oracle } from './oracle.js';
 
-/** I4, for what runs: a unit that changes have to restart runs with the files that lie there. */
+/** I4, for units: a unit that must restart after changes runs with the current files. */
 export const running: Oracle = {
   name: 'I4 running',
   judge: ({ nodes }) =>

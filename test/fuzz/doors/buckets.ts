@@ -2,10 +2,10 @@ import { CONFIGS, LEADERS, SERVICES, SNAPSHOTS, TARGETS, VIEW_BUCKETS } from '#l
 import type { Chance } from '../../simulation/world/chance.js';
 import { junk, type Example } from '../junk.js';
 
-/** What stands in a bucket: subjects of values, as they are before the edit. */
+/** The subjects and values in each bucket, before the edit. */
 export type BucketContents = Readonly<Record<string, readonly { readonly subject: string; readonly value: Buffer }[]>>;
 
-/** One write by hand, past the owner of the bucket. */
+/** One manual write that bypasses the owner of the bucket. */
 export interface Edit {
   readonly what: string;
   readonly subject: string;
@@ -35,35 +35,37 @@ const VALUE: Example = {
   lease: 'l',
   applyMs: 5,
 };
-/** Values and foreign keys; of configs and targets what is named by facts is left, as nobody could make it again. */
+/**
+ * Values and foreign keys. Configs and targets that facts name are left alone, because nothing could create them again.
+ */
 const EDITED = [...VIEW_BUCKETS, 'poison'];
 const FOREIGN_ONLY = [CONFIGS, TARGETS, LEADERS];
 
 /**
- * A value that somebody put, deleted, purged, cut or mixed up by hand. None shows more than the ledger has: that stops
- * all by design.
+ * A value that was written, deleted, purged, truncated or mixed up by hand. No value shows a higher sequence than the
+ * ledger has, because by design that stops everything.
  */
-export function edit(chance: Chance, standing: BucketContents): Edit {
-  if (chance.happens(0.1)) return snapshotEdit(chance, standing[SNAPSHOTS] ?? []);
+export function edit(chance: Chance, contents: BucketContents): Edit {
+  if (chance.flip(0.1)) return snapshotEdit(chance, contents[SNAPSHOTS] ?? []);
   const bucket = chance.pick([...EDITED, ...EDITED, ...FOREIGN_ONLY]);
-  const entries = FOREIGN_ONLY.includes(bucket) ? [] : (standing[bucket] ?? []);
-  if (entries.length === 0 || chance.happens(0.4))
+  const entries = FOREIGN_ONLY.includes(bucket) ? [] : (contents[bucket] ?? []);
+  if (entries.length === 0 || chance.flip(0.4))
     return {
       what: `a foreign key in ${bucket}`,
       subject: `$KV.${bucket}.${chance.pick(FOREIGN_KEYS)}`,
       body: junk(chance, VALUE).body,
     };
   const { subject, value } = chance.pick(entries);
-  const other = chance.pick(Object.values(standing).flat());
+  const other = chance.pick(Object.values(contents).flat());
   return chance.pick<Edit>([
     { what: 'junk', subject, body: junk(chance, VALUE).body },
     {
-      what: 'a sequence that is none',
+      what: 'an invalid sequence',
       subject,
       body: Buffer.from(`{"ledger":${chance.pick(['"9"', '"Infinity"', '-1', 'null', '{}', 'true', '[9]', '0.5'])}}`),
     },
     { what: "another bucket's value", subject, body: other.value },
-    { what: 'a cut value', subject, body: value.subarray(0, chance.whole(0, value.length - 1)) },
+    { what: 'a cut value', subject, body: value.subarray(0, chance.integer(0, value.length - 1)) },
     { what: 'a deleted key', subject, body: Buffer.alloc(0), headers: { 'KV-Operation': 'DEL' } },
     {
       what: 'a purged key',
@@ -71,15 +73,16 @@ export function edit(chance: Chance, standing: BucketContents): Edit {
       body: Buffer.alloc(0),
       headers: { 'KV-Operation': 'PURGE', 'Nats-Rollup': 'sub' },
     },
-    { what: 'an operation that is none', subject, body: value, headers: { 'KV-Operation': 'FROB' } },
+    { what: 'an invalid operation', subject, body: value, headers: { 'KV-Operation': 'FROB' } },
   ]);
 }
 
 /**
- * The descriptions and pieces of snapshots, which only a start reads: of one that stands, or of one that nobody wrote.
+ * The descriptions and chunks of snapshots, which are only read at a start: of an existing snapshot, or of one that was
+ * never written.
  */
-function snapshotEdit(chance: Chance, standing: BucketContents[string]): Edit {
-  const name = `${chance.pick(SERVICES)}.v${chance.whole(1, 9)}.${chance.pick(['a', 'b', 'c', 'd', 'e', 'f'])}`;
+function snapshotEdit(chance: Chance, contents: BucketContents[string]): Edit {
+  const name = `${chance.pick(SERVICES)}.v${chance.integer(1, 9)}.${chance.pick(['a', 'b', 'c', 'd', 'e', 'f'])}`;
   const meta: Example = {
     name,
     nuid: 'fuzz',
@@ -91,7 +94,7 @@ function snapshotEdit(chance: Chance, standing: BucketContents[string]): Edit {
     metadata: { sequence: '1' },
     deleted: false,
   };
-  const known = standing.length === 0 || chance.happens(0.3) ? undefined : chance.pick(standing);
+  const known = contents.length === 0 || chance.flip(0.3) ? undefined : chance.pick(contents);
   const subject = known?.subject ?? `$O.${SNAPSHOTS}.M.${Buffer.from(name).toString('base64url')}`;
   const nuid = /"nuid":"(\w+)"/.exec(known?.value.toString() ?? '')?.[1] ?? 'fuzz';
   return chance.pick<() => Edit>([

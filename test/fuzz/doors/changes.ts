@@ -4,7 +4,7 @@ import type { DeliveredJunk } from './door.js';
 import { oddHeaders } from './headers.js';
 
 const NOBODY = { matchLabels: { role: 'nobody' } };
-/** Selects no node: what is right in spite of all changes nothing. */
+/** Selects no node, so that a change that happens to be valid changes nothing. */
 const FILE: Example = {
   apiVersion: 'sluice.dev/v1alpha1',
   kind: 'File',
@@ -27,7 +27,10 @@ const CHANGE: Example = {
   strategy: { maxFailures: 1 },
   retryOf: '',
 };
-/** One of each kind, with all that is worth being wrong; what would touch a machine selects no node. */
+/**
+ * One fragment of each kind, with every field that is worth breaking. Fragments that would touch a machine select no
+ * node.
+ */
 export const SPECS: Readonly<Record<string, Example>> = {
   File: { nodeSelector: {}, path: '/etc/x', content: 'x', mode: '0644' },
   Directory: { nodeSelector: {}, path: '/etc/x', mode: '0755' },
@@ -94,7 +97,7 @@ export const SPECS: Readonly<Record<string, Example>> = {
 
 const SOURCES = ['fuzz', 'fuzz', 'fuzz', 'UPPER', 'a.b.c', '__proto__', '-', 'ü', 'x'.repeat(200)];
 
-/** A message to `config.desired.<source>` that cannot be a change, or hardly. */
+/** A message to `config.desired.<source>` that is not a valid change, or barely is. */
 export function badChange(chance: Chance): DeliveredJunk {
   const subject = `config.desired.${chance.pick(SOURCES)}`;
   return {
@@ -110,11 +113,11 @@ export function badChange(chance: Chance): DeliveredJunk {
   };
 }
 
-/** One manifest whose spec has one thing wrong. */
+/** One manifest whose spec has one error. */
 function badSpec(chance: Chance): Junk {
   const kind = chance.pick(Object.keys(SPECS));
   const { body, what, field } = junk(chance, SPECS[kind] as Example);
-  const text = `{"apply":[{"apiVersion":"sluice.dev/v1alpha1","kind":"${kind}","metadata":{"name":"fuzz-${chance.whole(1, 9)}"},"spec":`;
+  const text = `{"apply":[{"apiVersion":"sluice.dev/v1alpha1","kind":"${kind}","metadata":{"name":"fuzz-${chance.integer(1, 9)}"},"spec":`;
   return {
     what: `${kind}: ${what}`,
     body: Buffer.concat([Buffer.from(text), body, Buffer.from('}]}')]),
@@ -123,7 +126,7 @@ function badSpec(chance: Chance): Junk {
   };
 }
 
-/** So much is wrong that the answer would be larger than a message may be. */
+/** So many errors that the answer would exceed the maximum size of a message. */
 function manyReasons(chance: Chance): Junk {
   const key = chance.pick(['"', 'ä', 'x', '\u2028']).repeat(chance.pick([10, 10_000, 100_000]));
   const wrong = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`k${i}`, i]));

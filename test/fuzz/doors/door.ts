@@ -1,6 +1,6 @@
 import type { Junk } from '../junk.js';
 
-/** One message to be sent, and what has to come of it. */
+/** One message to send, and the expected result. */
 export interface DeliveredJunk extends Junk {
   readonly subject: string;
   readonly headers?: Readonly<Record<string, string>>;

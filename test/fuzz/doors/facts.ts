@@ -19,10 +19,10 @@ const BODY: Example = {
   hash: TOKENS.hash,
 };
 
-/** Every kind of fact that services append. */
+/** Every type of fact that services append. */
 export const FOREIGN_TYPES: readonly FactType[] = FACT_TYPES.filter((type) => !type.startsWith('ledger.'));
 
-/** A message under a subject of the ledger that no service can have written. */
+/** A message with a subject of the ledger that no service can have written. */
 export function badFact(chance: Chance, type: FactType = chance.pick(FOREIGN_TYPES)): DeliveredJunk {
   const subject = [type, ...subjectKeys(type).map((key) => TOKENS[key])].join('.');
   const raw = (what: string, body: object): DeliveredJunk => ({
@@ -35,6 +35,6 @@ export function badFact(chance: Chance, type: FactType = chance.pick(FOREIGN_TYP
     () => ({ ...unreadable(chance, BODY), subject }),
     () => raw('a later version', { ...BODY, v: chance.pick([2, 7, 4_294_967_295]) }),
     () => raw('a wrong type', { ...BODY, at: { a: 1 } }),
-    () => raw('a version that is none', { ...BODY, v: 'one' }),
+    () => raw('an invalid version', { ...BODY, v: 'one' }),
   ])();
 }

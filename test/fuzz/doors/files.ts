@@ -1,8 +1,8 @@
-/** A file that is given to `-f`, and how it has to end: exit code and words. */
+/** A file for `-f`, with the expected exit code and output. */
 export interface OddFile {
   readonly content: Buffer | string;
   readonly code: 2 | 3;
-  readonly says: RegExp;
+  readonly output: RegExp;
 }
 
 const GOOD =
@@ -14,87 +14,99 @@ const bomb = (): string =>
   ].join('\n');
 const MUCH = /:\d+:\d+: the manifests up to here already exceed what one change can hold/;
 
-/** Files that are odd, by name; made when they are needed, as some are large. */
+/** Odd files, by name. Created on demand, because some are large. */
 export const ODD_FILES: Readonly<Record<string, () => OddFile>> = {
-  'a billion laughs': () => ({ content: bomb(), code: 3, says: /odd\.yaml:1:1: .*alias/ }),
-  'an anchor in itself': () => ({ content: 'a: &a [*a]\n', code: 3, says: /odd\.yaml:1 .*nested deeper than 64/ }),
-  'an alias of nothing': () => ({
+  'a billion laughs': () => ({ content: bomb(), code: 3, output: /odd\.yaml:1:1: .*alias/ }),
+  'an anchor that contains itself': () => ({
+    content: 'a: &a [*a]\n',
+    code: 3,
+    output: /odd\.yaml:1 .*nested deeper than 64/,
+  }),
+  'an alias without an anchor': () => ({
     content: GOOD.replace('content: x', 'content: *x'),
     code: 3,
-    says: /odd\.yaml:\d+:\d+: .*alias/,
+    output: /odd\.yaml:\d+:\d+: .*alias/,
   }),
-  'aliases without end': () => ({
+  'too many aliases': () => ({
     content: Array.from({ length: 50_000 }, (_, i) => `- &a${i + 1} *a${i}\n`).join(''),
     code: 3,
-    says: /odd\.yaml:1:\d+: An alias/,
+    output: /odd\.yaml:1:\d+: An alias/,
   }),
   '100 MB': () => ({
     content: Buffer.alloc(100 * 1024 * 1024, '# comment\n'),
     code: 3,
-    says: /odd\.yaml is larger than 4096 KiB/,
+    output: /odd\.yaml is larger than 4096 KiB/,
   }),
-  'a million entries': () => ({ content: '- a\n'.repeat(1_000_000), code: 3, says: MUCH }),
-  'half a million fields': () => ({ content: 'a: 1\n'.repeat(500_000), code: 3, says: MUCH }),
-  'half a million documents': () => ({ content: '---\n'.repeat(500_000), code: 3, says: MUCH }),
+  'a million entries': () => ({ content: '- a\n'.repeat(1_000_000), code: 3, output: MUCH }),
+  'half a million fields': () => ({ content: 'a: 1\n'.repeat(500_000), code: 3, output: MUCH }),
+  'half a million documents': () => ({ content: '---\n'.repeat(500_000), code: 3, output: MUCH }),
   'too many keys': () => ({
     content: Array.from({ length: 20_000 }, (_, i) => `k${i}: 1\n`).join(''),
     code: 3,
-    says: /odd\.yaml:1:1: .*more than 10000 keys/,
+    output: /odd\.yaml:1:1: .*more than 10000 keys/,
   }),
-  'lists that never close': () => ({
+  'unclosed lists': () => ({
     content: `a: ${'['.repeat(100_000)}`,
     code: 3,
-    says: /odd\.yaml:1:\d+: .*nested deeper than 64/,
+    output: /odd\.yaml:1:\d+: .*nested deeper than 64/,
   }),
-  'objects that never close': () => ({
+  'unclosed objects': () => ({
     content: '{'.repeat(100_000),
     code: 3,
-    says: /odd\.yaml:1:\d+: .*nested deeper than 64/,
+    output: /odd\.yaml:1:\d+: .*nested deeper than 64/,
   }),
   'deep indentation': () => ({
     content: Array.from({ length: 1_000 }, (_, i) => `${' '.repeat(i)}a:\n`).join(''),
     code: 3,
-    says: /odd\.yaml:\d+:\d+: .*nested deeper than 64/,
+    output: /odd\.yaml:\d+:\d+: .*nested deeper than 64/,
   }),
-  'a tab for indentation': () => ({ content: GOOD.replace('  path', '\tpath'), code: 3, says: /odd\.yaml:6:1: Tabs/ }),
-  'a key that stands twice': () => ({ content: `${GOOD}  path: /etc/b\n`, code: 3, says: /odd\.yaml:8:3: .*unique/ }),
-  'a NUL byte in a text': () => ({
+  'a tab for indentation': () => ({
+    content: GOOD.replace('  path', '\tpath'),
+    code: 3,
+    output: /odd\.yaml:6:1: Tabs/,
+  }),
+  'a duplicate key': () => ({ content: `${GOOD}  path: /etc/b\n`, code: 3, output: /odd\.yaml:8:3: .*unique/ }),
+  'a NUL byte in text': () => ({
     content: GOOD.replace('x\n', '"a\0b"\n'),
     code: 3,
-    says: /odd\.yaml:7:14: contains a NUL byte/,
+    output: /odd\.yaml:7:14: contains a NUL byte/,
   }),
-  'only NUL bytes': () => ({ content: Buffer.alloc(4_096), code: 3, says: /odd\.yaml:1:1: contains a NUL byte/ }),
+  'only NUL bytes': () => ({ content: Buffer.alloc(4_096), code: 3, output: /odd\.yaml:1:1: contains a NUL byte/ }),
   'Latin-1': () => ({
     content: Buffer.from(GOOD.replace('content: x', 'content: "ÿ"'), 'latin1'),
     code: 3,
-    says: /odd\.yaml:7: not valid UTF-8/,
+    output: /odd\.yaml:7: not valid UTF-8/,
   }),
-  'UTF-16': () => ({ content: Buffer.from(`\ufeff${GOOD}`, 'utf16le'), code: 3, says: /odd\.yaml:1: not valid UTF-8/ }),
-  'a tag of another language': () => ({
+  'UTF-16': () => ({
+    content: Buffer.from(`\ufeff${GOOD}`, 'utf16le'),
+    code: 3,
+    output: /odd\.yaml:1: not valid UTF-8/,
+  }),
+  'a language-specific tag': () => ({
     content: GOOD.replace('content: x', 'content: !!js/function "x"'),
     code: 3,
-    says: /odd\.yaml:7:12: Unresolved tag/,
+    output: /odd\.yaml:7:12: Unresolved tag/,
   }),
-  'a merge key': () => ({ content: `${GOOD}  <<: {x: 1}\n`, code: 3, says: /spec\["<<"\].*odd\.yaml:\d+:\d+/ }),
+  'a merge key': () => ({ content: `${GOOD}  <<: {x: 1}\n`, code: 3, output: /spec\["<<"\].*odd\.yaml:\d+:\d+/ }),
   'the key __proto__': () => ({
     content: `${GOOD}  __proto__: {x: 1}\n`,
     code: 3,
-    says: /spec\.__proto__.*odd\.yaml:\d+:\d+/,
+    output: /spec\.__proto__.*odd\.yaml:\d+:\d+/,
   }),
   'a Pod': () => ({
     content: 'apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: []}\n',
     code: 3,
-    says: /Pod\/web.*unknown|unknown kind.*odd\.yaml:1/,
+    output: /Pod\/web.*unknown|unknown kind.*odd\.yaml:1/,
   }),
-  nothing: () => ({ content: '', code: 2, says: /odd\.yaml: contains no manifest/ }),
-  'only a comment and marks': () => ({
+  nothing: () => ({ content: '', code: 2, output: /odd\.yaml: contains no manifest/ }),
+  'only a comment and document markers': () => ({
     content: '\ufeff# nothing\r\n---\r\n',
     code: 2,
-    says: /odd\.yaml: contains no manifest/,
+    output: /odd\.yaml: contains no manifest/,
   }),
 };
 
-/** Well-formed though they look odd: the next thing that is missing is a server. */
+/** Files that look odd but are valid. The command only fails because there is no server. */
 export const GOOD_FILES: Readonly<Record<string, Buffer>> = {
   'a byte order mark': Buffer.from(`\ufeff${GOOD}`),
   CRLF: Buffer.from(GOOD.replaceAll('\n', '\r\n')),

@@ -3,7 +3,7 @@ import { junk, unreadable, type Example } from '../junk.js';
 import type { DeliveredJunk } from './door.js';
 import { oddHeaders } from './headers.js';
 
-const KINDS = ['announced', 'applied', 'invalid', 'failed', 'drifted', 'progress'] as const;
+const KINDS = ['announced', 'applied', 'invalid', 'failed', 'drifted', 'probed', 'progress'] as const;
 const STRANGERS = [
   'stranger',
   'w-1.far',
@@ -39,26 +39,27 @@ const reportOf = (node: string): Example => ({
   changed: ['/etc/x'],
   probe: '',
   differences: ['/etc/x'],
+  failingProbes: [{ probe: 'p', reason: 'no' }],
   step: 's',
 });
 
 /**
- * What says to be a node's report. Under a real node's name nothing that can be read: who may report as whom is a
- * matter of rights.
+ * A message that claims to be a report of a node. Under the name of an existing node it is always unreadable, because
+ * only access rights can restrict who reports for which node.
  */
 export function badReport(chance: Chance, nodes: readonly string[]): DeliveredJunk {
-  const known = chance.happens(0.3);
+  const known = chance.flip(0.3);
   const node = known ? chance.pick(nodes) : chance.pick(STRANGERS);
   const subject = `node.${chance.pick(KINDS)}.${node.replaceAll('.', '_')}`;
   return { ...(known ? unreadable : junk)(chance, reportOf(node)), subject, headers: oddHeaders(chance) };
 }
 
 /**
- * What says to be a node's heartbeat; it may name one node in the subject and another in the body. A node that there is
- * may be named by what nobody can read.
+ * A message that claims to be a heartbeat of a node. It may name one node in the subject and another in the body. It
+ * names an existing node only if it is unreadable.
  */
 export function badHeartbeat(chance: Chance, nodes: readonly string[]): DeliveredJunk {
-  const known = chance.happens(0.3);
+  const known = chance.flip(0.3);
   const node = chance.pick(known ? nodes : STRANGERS);
   const body = { node, incarnation: 1, nonce: 7, everyMs: 10_000, pacedMs: 10_000 };
   return {
@@ -68,8 +69,8 @@ export function badHeartbeat(chance: Chance, nodes: readonly string[]): Delivere
 }
 
 /**
- * What says to be pushed from the buckets `leases` and `status`, or to say how often to beat: a hint to an applier, at
- * most. Or it is a request about the leader, or about a drain.
+ * A message that claims to be a push from the buckets `leases` and `status`, a request for another heartbeat interval,
+ * or a question about paths: at most a hint to an applier. Or it is a request about the leader, or about a drain.
  */
 export function badPush(chance: Chance, nodes: readonly string[]): DeliveredJunk {
   const node = chance.pick(nodes).replaceAll('.', '_');
@@ -77,6 +78,7 @@ export function badPush(chance: Chance, nodes: readonly string[]): DeliveredJunk
     `push.leases.${node}`,
     `push.status.${node}`,
     `push.pace.${node}`,
+    `push.paths.${node}`,
     `push.nothing.${node}`,
     `lead.merger.${node}`,
     `node.drain.progress.${node}`,

@@ -9,11 +9,12 @@ const STEER: Example = { change: 'c999999', by: 'me', reason: 'r' };
 const PAGE: Example = { cursor: '', limit: 5 };
 const HASH = 'ab'.repeat(32);
 
-/** A request as it should be, about what is not there: an accident must not steer anything. */
+/** A valid request about something that does not exist, so that it never steers anything by accident. */
 export const EXAMPLES: Readonly<Record<RequestSubject, Example>> = {
   'ops.config.plan': { apply: [], delete: [], strategy: { maxFailures: 1 }, message: 'm', author: 'a', ...PAGE },
   'ops.config.diff': { node: 'nobody.far', from: HASH, to: HASH },
   'ops.config.retry': { change: 'c999999', by: 'me' },
+  'ops.config.rollback': { change: 'c999999', by: 'me' },
   'ops.rollout.list': PAGE,
   'ops.rollout.get': { change: 'c999999', ...PAGE },
   'ops.rollout.pause': STEER,
@@ -36,7 +37,7 @@ export const EXAMPLES: Readonly<Record<RequestSubject, Example>> = {
 
 export const REQUEST_SUBJECTS = Object.keys(REQUESTS) as readonly RequestSubject[];
 
-/** A request that is none, or hardly. */
+/** A message that is not a valid request, or barely is. */
 export function badRequest(chance: Chance, subject: RequestSubject = chance.pick(REQUEST_SUBJECTS)): DeliveredJunk {
   return { ...junk(chance, EXAMPLES[subject]), subject, headers: oddHeaders(chance) };
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Chance } from '../../simulation/world/chance.js';
 
-/** Files of an applier's state folder by their path in it. */
+/** The files of an applier's state folder, by path. */
 export type Folder = Readonly<Record<string, Buffer>>;
 
 export interface EditedFolder {
@@ -42,7 +42,7 @@ const FIELDS = [
   'unknown',
 ];
 
-/** A state folder that was cut off in the middle of a write, or edited by hand. */
+/** A state folder that was cut off during a write, or edited by hand. */
 export function editFolder(chance: Chance, files: Folder): EditedFolder {
   const journals = Object.keys(files).filter((name) => name.startsWith('journal'));
   const one = chance.pick(journals);
@@ -96,12 +96,12 @@ export function editFolder(chance: Chance, files: Folder): EditedFolder {
   ])();
 }
 
-const cut = (chance: Chance, content: Buffer): Buffer => content.subarray(0, chance.whole(0, content.length - 1));
+const cut = (chance: Chance, content: Buffer): Buffer => content.subarray(0, chance.integer(0, content.length - 1));
 
 function flipped(chance: Chance, content: Buffer): Buffer {
   const copy = Buffer.from(content);
-  const at = chance.whole(0, copy.length - 1);
-  copy[at] = (copy[at] as number) ^ (1 << chance.whole(0, 7));
+  const at = chance.integer(0, copy.length - 1);
+  copy[at] = (copy[at] as number) ^ (1 << chance.integer(0, 7));
   return copy;
 }
 
@@ -113,6 +113,6 @@ function withField(content: Buffer, field: string, value: unknown): string {
   return `{${[...rest, `${JSON.stringify(field)}:${JSON.stringify(value)}`].join(',')}}`;
 }
 
-/** With the right digest, as a person makes it who wants to be believed. */
+/** With the right digest, as a person would write it to pass the check. */
 const sealed = (text: string): Buffer =>
   Buffer.from(`{"sha256":"${createHash('sha256').update(text).digest('hex')}","journal":${text}}\n`);

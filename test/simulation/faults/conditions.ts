@@ -1,7 +1,7 @@
 import type { Conditions } from '../world/surroundings.js';
 import type { Fault, Stage } from './fault.js';
 
-/** Makes conditions of the world worse for the whole run: each is at least one of its values. */
+/** Makes conditions of the world worse for the whole run: each is at least one of these values. */
 const worse = (
   name: string,
   about: string,
@@ -41,22 +41,22 @@ export const lostPushes = worse('lost-pushes', 'what is pushed of views is lost'
 export const lostReports = worse('lost-reports', 'reports are lost, or their acknowledgement is', {
   reportLost: [0.15, 0.4],
 });
-/** Somebody else's facts came between, or the server went away. */
+/** The facts of other services arrived in between, or the server went away. */
 export const partedAppends = worse('parted-appends', 'of facts that may stand alone only the first are appended', {
   appendParted: [0.05, 0.2, 0.5],
 });
 
 const delays = worse('slow-steps', 'every step takes up to seconds', { delayMs: [300, 2_000] });
-/** So that everything happens in the middle of everything else. */
+/** Slow steps, so that everything overlaps with everything else. */
 export const slowSteps: Fault = {
   ...delays,
   arrange(stage) {
     delays.arrange(stage);
-    stage.bite();
+    stage.tookEffect();
   },
 };
 
-/** All that can become of a message, at once. */
+/** Everything that can go wrong with a message, at once. */
 export const badPost: Fault = {
   ...worse('bad-post', 'reports are lost, doubled, late and out of order; pushes are lost', {
     reportLost: [0, 0.15, 0.4],

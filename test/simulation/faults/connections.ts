@@ -8,14 +8,14 @@ export const partitions: Fault = {
   arrange(stage) {
     stage.nowAndThen(25_000, (chance) => {
       const forMs = chance.next() * chance.pick([5_000, 60_000, 300_000]);
-      const lost = chance.happens(0.6) ? stage.anyNode(chance) : stage.anyCopy(chance);
-      lost.disconnect();
-      stage.world.clock.after(forMs, () => lost.reconnect());
+      const victim = chance.flip(0.6) ? stage.anyNode(chance) : stage.anyCopy(chance);
+      victim.disconnect();
+      stage.world.clock.after(forMs, () => victim.reconnect());
     });
   },
 };
 
-/** For longer than a deadline or than silence takes. */
+/** The bus is away for longer than a deadline, or than the time until a node counts as silent. */
 export const busAway: Fault = {
   name: 'bus-away',
   about: 'the server is away for everybody, some times for longer than any deadline',
@@ -30,31 +30,31 @@ export const busAway: Fault = {
   },
 };
 
-/** The leader lease is no lock. */
+/** The leader lease is not a lock. */
 export const staleLeaders: Fault = {
   name: 'stale-leaders',
   about: 'two or three copies of a service lead at once, some for long',
-  countsBites: true,
+  countsEffects: true,
   arrange(stage) {
     stage.nowAndThen(25_000, (chance) => {
       const copy = stage.anyCopy(chance);
       const forMs = chance.next() * chance.pick([2_000, 60_000, 600_000]);
       const before = stage.world.leader(copy.kind.core.name);
       copy.lead();
-      if (before !== undefined && before !== copy && copy.elected) stage.bite();
+      if (before !== undefined && before !== copy && copy.elected) stage.tookEffect();
       stage.world.clock.after(forMs, () => copy.follow());
     });
   },
 };
 
-/** What wall clocks say is for people only. */
+/** Wall clocks are only used to show times to people. */
 export const wrongClocks: Fault = {
   name: 'wrong-clocks',
   about: 'wall clocks are wrong by up to ten minutes, and jump',
   arrange(stage) {
     stage.nowAndThen(20_000, (chance) => {
-      const one = chance.happens(0.5) ? stage.anyNode(chance) : stage.anyCopy(chance);
-      one.wallSkewMs = chance.whole(-MOST_WRONG_MS, MOST_WRONG_MS);
+      const one = chance.flip(0.5) ? stage.anyNode(chance) : stage.anyCopy(chance);
+      one.wallSkewMs = chance.integer(-MOST_WRONG_MS, MOST_WRONG_MS);
     });
   },
 };

@@ -10,9 +10,9 @@ export const killedNodes: Fault = {
     stage.nowAndThen(35_000, (chance) => {
       const node = stage.anyNode(chance);
       if (!node.alive) return;
-      const reboots = chance.happens(0.25);
+      const reboots = chance.flip(0.25);
       const againMs = chance.next() * chance.pick([1_000, 30_000, 400_000]);
-      node.dieAfter(chance.whole(0, 25), 'killed', () => {
+      node.dieAfter(chance.integer(0, 25), 'killed', () => {
         if (reboots) node.reboot();
         stage.world.clock.after(againMs, () => node.start());
       });
@@ -20,17 +20,17 @@ export const killedNodes: Fault = {
   },
 };
 
-/** Power fails in the middle of writing a journal: half of it stands there, and the machine boots again. */
+/** The power fails during a write of the journal: half of it is on disk, and the machine boots again. */
 export const tornJournals: Fault = {
   name: 'torn-journals',
   about: 'power fails in the middle of writing a journal',
-  countsBites: true,
+  countsEffects: true,
   arrange(stage) {
     stage.nowAndThen(45_000, (chance) => {
       const node = stage.anyNode(chance);
       if (!node.alive) return;
       const againMs = chance.next() * 60_000;
-      node.dieAfter(chance.whole(0, 20), 'torn', () => {
+      node.dieAfter(chance.integer(0, 20), 'torn', () => {
         node.reboot();
         stage.world.clock.after(againMs, () => node.start());
       });
@@ -38,18 +38,20 @@ export const tornJournals: Fault = {
   },
 };
 
-/** Appliers hang in any step of a change. What guards them kills them, and one of the two rolls back. */
+/**
+ * Appliers hang in any step of a change. Their guards kill them, and either the guard or the next applier rolls back.
+ */
 export const hungAppliers: Fault = {
   name: 'hung-appliers',
   about: 'appliers hang in the middle of a change; their guards kill them and roll back',
-  countsBites: true,
+  countsEffects: true,
   arrange(stage) {
     const { clock } = stage.world;
     stage.nowAndThen(45_000, (chance) => {
       const node = stage.anyNode(chance);
       if (!node.alive) return;
       const againMs = chance.next() * chance.pick([1, 5_000, 200_000]);
-      node.hangAfter(chance.whole(0, 20), stage.endMs, () => clock.after(againMs, () => node.start()));
+      node.hangAfter(chance.integer(0, 20), stage.endMs, () => clock.after(againMs, () => node.start()));
     });
   },
 };
@@ -61,18 +63,18 @@ export const killedServices: Fault = {
     stage.nowAndThen(40_000, (chance) => {
       const copy = stage.anyCopy(chance);
       if (!copy.alive) return;
-      const snapshot = chance.happens(0.5) ? copy.snapshot() : undefined;
+      const snapshot = chance.flip(0.5) ? copy.snapshot() : undefined;
       const againMs = chance.next() * chance.pick([1_000, 20_000, 120_000]);
-      copy.dieAfter(chance.whole(0, 12), () => startAgain(stage.world, copy, againMs, snapshot));
+      copy.dieAfter(chance.integer(0, 12), () => startAgain(stage.world, copy, againMs, snapshot));
     });
   },
 };
 
-/** Taking over takes time, and copies die between any two of its steps; another has to begin it again. */
+/** A takeover takes time, and copies die between any two of its steps. Another copy must start it again. */
 export const killedTakeOvers: Fault = {
   name: 'killed-take-overs',
   about: 'taking over takes up to seconds, and copies die in the middle of it',
-  countsBites: true,
+  countsEffects: true,
   arrange(stage) {
     const { world } = stage;
     slowTakeOvers(stage);
@@ -81,17 +83,20 @@ export const killedTakeOvers: Fault = {
       if (!copy.alive) return;
       const againMs = chance.next() * 20_000;
       world.leader(copy.kind.core.name)?.follow();
-      copy.dieAfter(chance.whole(0, 3), () => diedInTime(stage, copy, againMs), 'taking-over');
+      copy.dieAfter(chance.integer(0, 3), () => diedInTime(stage, copy, againMs), 'taking-over');
       copy.lead();
     });
   },
 };
 
-/** Copies keep snapshots and start from them; they die while they write one, load one, or read on behind it. */
+/**
+ * Copies store snapshots and start from them. They die while they write or load one, or while they read the ledger
+ * after it.
+ */
 export const killedStarts: Fault = {
   name: 'killed-starts',
   about: 'copies keep snapshots, and die while they start from one or write one',
-  countsBites: true,
+  countsEffects: true,
   arrange(stage) {
     slowTakeOvers(stage);
     keepSnapshots(stage);
@@ -100,7 +105,7 @@ export const killedStarts: Fault = {
       if (!copy.alive) return;
       const againMs = chance.next() * 20_000;
       copy.kill();
-      copy.dieAfter(chance.whole(0, 6), () => diedInTime(stage, copy, againMs), 'starting');
+      copy.dieAfter(chance.integer(0, 6), () => diedInTime(stage, copy, againMs), 'starting');
       copy.start();
     });
   },
@@ -119,7 +124,7 @@ export function keepSnapshots({ world, chance }: Stage): void {
 }
 
 function diedInTime(stage: Stage, copy: ServiceCopy, againMs: number): void {
-  stage.bite();
+  stage.tookEffect();
   startAgain(stage.world, copy, againMs);
 }
 

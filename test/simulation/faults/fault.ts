@@ -4,8 +4,8 @@ import type { ServiceCopy } from '../world/service-copy.js';
 import type { World } from '../world/world.js';
 
 /**
- * One way in which the world misbehaves, or one thing that people do: arranged at the start of a run, over at the
- * stage's end.
+ * One way in which the world misbehaves, or one thing that people do. It is arranged at the start of a run, and over at
+ * the end of the stage.
  */
 export interface Fault {
   readonly name: string;
@@ -13,17 +13,20 @@ export interface Fault {
   readonly about: string;
   arrange(stage: Stage): void;
   /**
-   * What it arranges may come to nothing: where it takes effect, that is counted (`World.fire`). Else whatever occurs
-   * is counted.
+   * What it arranges may have no effect. If set, only real effects are counted (`World.fire`), and otherwise every
+   * occurrence.
    */
-  readonly countsBites?: true;
-  /** It is these at once: they count, it does not. */
+  readonly countsEffects?: true;
+  /** It consists of these faults, which are counted instead of it. */
   readonly parts?: readonly Fault[];
 }
 
-/** Where one fault acts. What it does is numbered, so that a run can be repeated with some of it left out. */
+/** The place where one fault acts. Its occurrences are numbered, so that a run can be repeated without some of them. */
 export class Stage {
-  /** For when something happens; what happens then has its own chance, and is the same whatever else is left out. */
+  /**
+   * Decides when something happens. What happens has its own random numbers, so it stays the same when something else
+   * is left out.
+   */
   readonly chance: Chance;
   readonly name: string;
   private count = 0;
@@ -38,27 +41,27 @@ export class Stage {
     this.chance = new Chance(world.seed, this.name);
   }
 
-  /** Lets one occurrence happen, if it is not left out. */
-  occur(happen: (chance: Chance) => void): void {
+  /** Lets one occurrence happen unless it is left out. */
+  occur(act: (chance: Chance) => void): void {
     const number = this.count++;
     if (this.only !== undefined && !this.only.has(number)) return;
     this.world.occurred(this.name, number);
-    if (this.actor.countsBites !== true) this.bite();
-    happen(new Chance(this.world.seed, `${this.name}:${number}`));
+    if (this.actor.countsEffects !== true) this.tookEffect();
+    act(new Chance(this.world.seed, `${this.name}:${number}`));
   }
 
-  /** It took effect. */
-  bite(): void {
+  /** Records that it took effect. */
+  tookEffect(): void {
     this.world.fire(this.name);
   }
 
-  /** Lets something happen now and then, until the time is over. */
-  nowAndThen(everyMs: number, happen: (chance: Chance) => void): void {
+  /** Lets something happen at random intervals until the time is over. */
+  nowAndThen(everyMs: number, act: (chance: Chance) => void): void {
     const { clock } = this.world;
     const next = (): void => {
       clock.after(this.chance.next() * 2 * everyMs, () => {
         if (clock.nowMs >= this.endMs) return;
-        this.occur(happen);
+        this.occur(act);
         next();
       });
     };

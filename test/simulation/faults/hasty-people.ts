@@ -2,7 +2,7 @@ import type { FactType } from '#libs/contracts';
 import * as deeds from '../people/deeds.js';
 import type { Fault } from './fault.js';
 
-/** Facts right behind which a request hurts most. */
+/** Facts after which a request is most dangerous. */
 const MOMENTS: ReadonlySet<FactType> = new Set<FactType>([
   'config.accepted',
   'config.rendered',
@@ -21,7 +21,7 @@ const MOMENTS: ReadonlySet<FactType> = new Set<FactType>([
   'node.unknown',
   'node.rendered',
 ]);
-const DEEDS: readonly deeds.Deed[] = [
+const DEEDS: readonly deeds.PersonAction[] = [
   deeds.steer('pause'),
   deeds.steer('resume'),
   deeds.steer('abort'),
@@ -34,7 +34,7 @@ const DEEDS: readonly deeds.Deed[] = [
   deeds.publishPool,
   deeds.relabel,
 ];
-/** People are hasty, and not endless. */
+/** People are hasty, but not forever. */
 const MOST = 25;
 
 export const hastyPeople: Fault = {
@@ -44,7 +44,7 @@ export const hastyPeople: Fault = {
     const { world } = stage;
     let done = 0;
     world.listeners.push((fact) => {
-      if (world.clock.nowMs >= stage.endMs || done >= MOST || !MOMENTS.has(fact.type) || !stage.chance.happens(0.08))
+      if (world.clock.nowMs >= stage.endMs || done >= MOST || !MOMENTS.has(fact.type) || !stage.chance.flip(0.08))
         return;
       done += 1;
       const afterMs = stage.chance.next() * stage.chance.pick([0, 10, 1_000]);

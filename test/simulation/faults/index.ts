@@ -1,4 +1,5 @@
 import { badForOneKind } from './bad-for-one-kind.js';
+import { changingProbes } from './changing-probes.js';
 import * as conditions from './conditions.js';
 import * as connections from './connections.js';
 import * as deaths from './deaths.js';
@@ -6,7 +7,9 @@ import type { Fault } from './fault.js';
 import { hastyPeople } from './hasty-people.js';
 import { impatientPools } from './impatient-pools.js';
 import { killedTrims } from './killed-trims.js';
+import { lostObjects } from './lost-objects.js';
 import * as machines from './machines.js';
+import { missingReferences, otherSources, pacedChanges, rollbacks } from './other-changes.js';
 import { readAgain } from './read-again.js';
 import * as troubles from './troubles.js';
 import { meddlingPeople } from './kubernetes/meddling-people.js';
@@ -15,7 +18,7 @@ import { troubledApi } from './kubernetes/troubled-api.js';
 import { troubledPods } from './kubernetes/troubled-pods.js';
 import { unreadyNodes } from './kubernetes/unready-nodes.js';
 
-/** What a seed draws some of, all at once: one more here would make other runs of all seeds that were kept. */
+/** Faults of which a seed draws some, all at once. Adding one here changes the runs of all kept seeds. */
 export const DRAWN_FAULTS: readonly Fault[] = [
   deaths.killedServices,
   connections.staleLeaders,
@@ -36,7 +39,7 @@ export const DRAWN_FAULTS: readonly Fault[] = [
   hastyPeople,
 ];
 
-/** Each by a chance of its own, so that what is added here leaves the rest of a run as it was. */
+/** Each is drawn with its own random numbers, so that adding one leaves the rest of a run unchanged. */
 export const LATER_FAULTS: readonly Fault[] = [
   conditions.partedAppends,
   badForOneKind,
@@ -46,9 +49,18 @@ export const LATER_FAULTS: readonly Fault[] = [
   deaths.hungAppliers,
   conditions.lostHeartbeats,
   impatientPools,
+  otherSources,
+  lostObjects,
+  rollbacks,
+  troubles.failingProbes,
+  changingProbes,
+  pacedChanges,
+  missingReferences,
 ];
 
-/** What mostly comes together with others, by itself. By chances of their own, too. */
+/**
+ * Faults that mostly occur together with others, each on its own. They are also drawn with their own random numbers.
+ */
 export const SINGLE_FAULTS: readonly Fault[] = [
   conditions.lostReports,
   conditions.doubledReports,
@@ -62,10 +74,10 @@ export const SINGLE_FAULTS: readonly Fault[] = [
   machines.oldDisks,
 ];
 
-/** The menu. A fault is an entry in a file of its sort, and one line here. */
+/** All faults. A fault is an entry in a file of its category, and one line here. */
 export const FAULTS: readonly Fault[] = [...DRAWN_FAULTS, ...LATER_FAULTS, ...SINGLE_FAULTS];
 
-/** Those of a world in which nodes are Kubernetes'. */
+/** The faults of a world whose nodes are Kubernetes nodes. */
 export const KUBERNETES_FAULTS: readonly Fault[] = [
   meddlingPeople,
   troubledPods,

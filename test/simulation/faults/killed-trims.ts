@@ -6,18 +6,18 @@ import type { Fault } from './fault.js';
 export const killedTrims: Fault = {
   name: 'killed-trims',
   about: 'the ledger is trimmed behind snapshots all the time, by copies that die in the middle of it',
-  countsBites: true,
+  countsEffects: true,
   arrange(stage) {
     const { world } = stage;
     keepSnapshots(stage);
     const services = [...new Set(world.copies.map(({ kind }) => kind.core.name))];
     stage.nowAndThen(10_000, (chance) => {
-      let stepsLeft = chance.happens(0.3) ? chance.whole(0, 12) : Infinity;
+      let stepsLeft = chance.flip(0.3) ? chance.integer(0, 12) : Infinity;
       drive(trim(services, 0), (effect, answer) => {
         if (stepsLeft-- === 0) return;
         world.clock.after(chance.next() * 200, () => {
           const known = perform(world, effect);
-          if (effect.do === 'purge') stage.bite();
+          if (effect.do === 'purge') stage.tookEffect();
           answer(known);
         });
       });

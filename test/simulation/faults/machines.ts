@@ -12,21 +12,21 @@ type Backups = Map<string, Disk>;
 export const newMachines: Fault = {
   name: 'new-machines',
   about: 'machines join',
-  countsBites: true,
+  countsEffects: true,
   arrange: (stage) => stage.nowAndThen(150_000, (chance) => join(stage.world, chance)),
 };
 
 export const scrappedMachines: Fault = {
   name: 'scrapped-machines',
   about: 'machines are switched off for good',
-  countsBites: true,
+  countsEffects: true,
   arrange: (stage) => stage.nowAndThen(300_000, (chance) => scrap(stage.world, chance, stage.anyNode(chance))),
 };
 
 export const lostDisks: Fault = {
   name: 'lost-disks',
   about: 'machines come back empty',
-  countsBites: true,
+  countsEffects: true,
   arrange: (stage) =>
     stage.nowAndThen(120_000, (chance) => {
       const node = stage.anyNode(chance);
@@ -34,17 +34,17 @@ export const lostDisks: Fault = {
     }),
 };
 
-/** A backup, or a snapshot of a virtual machine, was put back. */
+/** A backup, or a snapshot of a virtual machine, was restored. */
 export const oldDisks: Fault = {
   name: 'old-disks',
   about: 'machines come back as they were long ago',
-  countsBites: true,
+  countsEffects: true,
   arrange(stage) {
     const backups: Backups = new Map();
     stage.nowAndThen(60_000, (chance) => {
       const node = stage.anyNode(chance);
       if (node.scrapped) return;
-      if (chance.happens(0.5)) backups.set(node.name, node.disk.backup());
+      if (chance.flip(0.5)) backups.set(node.name, node.disk.backup());
       else comeBackOld(stage.world, chance, node, backups);
     });
   },
@@ -71,16 +71,18 @@ export const otherMachines: Fault = {
 
 function join(world: World, chance: Chance): void {
   if (world.nodes.size >= MOST_NODES) return;
-  world.addNode(`late-${world.nodes.size}`, { role: chance.pick(['edge', 'core']), zone: 'a' }, chance.happens(0.5));
+  world.addNode(`late-${world.nodes.size}`, { role: chance.pick(['edge', 'core']), zone: 'a' }, chance.flip(0.5));
   world.fire(newMachines.name);
 }
 
-/** The first two are never all that is left to scrap: where only they ever were, both stay. Some are removed later. */
+/**
+ * The first two nodes are never the only ones left to scrap: if there are no others, both stay. Some are removed later.
+ */
 function scrap(world: World, chance: Chance, node: SimNode): void {
   if (node.scrapped || world.nodes.size <= 2) return;
   node.scrap();
   world.fire(scrappedMachines.name);
-  if (chance.happens(0.6)) world.clock.after(chance.next() * 300_000, () => remove(world, node.name));
+  if (chance.flip(0.6)) world.clock.after(chance.next() * 300_000, () => remove(world, node.name));
 }
 
 function comeBackEmpty(world: World, chance: Chance, node: SimNode): void {
@@ -89,7 +91,7 @@ function comeBackEmpty(world: World, chance: Chance, node: SimNode): void {
   boot(world, chance, node);
 }
 
-/** False where there is no backup. */
+/** Returns false if there is no backup. */
 function comeBackOld(world: World, chance: Chance, node: SimNode, backups: Backups): boolean {
   const old = backups.get(node.name)?.backup();
   if (old === undefined) return false;

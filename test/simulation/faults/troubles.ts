@@ -2,7 +2,7 @@ import { NO_TROUBLE, type Trouble } from '../world/performer.js';
 import type { Chance } from '../world/chance.js';
 import type { Fault } from './fault.js';
 
-/** What is wrong with one machine for a while. */
+/** A temporary problem of one machine. */
 const trouble = <K extends keyof Trouble>(
   name: string,
   about: string,
@@ -12,7 +12,7 @@ const trouble = <K extends keyof Trouble>(
 ): Fault => ({
   name,
   about,
-  countsBites: true,
+  countsEffects: true,
   arrange(stage) {
     stage.nowAndThen(60_000, (chance) => {
       const node = stage.anyNode(chance);
@@ -30,6 +30,13 @@ export const flappingProbes = trouble(
   'flapping',
   (chance) => chance.pick([0.2, 0.5]),
   [60_000, 300_000],
+);
+export const failingProbes = trouble(
+  'failing-probes',
+  'the probes of a machine fail for a while, whatever its files say',
+  'failing',
+  () => true,
+  [20_000, 90_000, 300_000],
 );
 export const fullDisks = trouble(
   'full-disks',

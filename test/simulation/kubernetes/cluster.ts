@@ -7,7 +7,7 @@ import { Workloads, type SimPod } from './workloads.js';
 export type Writer = 'sluice' | 'person' | 'kubelet';
 type Labels = Readonly<Record<string, string>>;
 
-/** A Node object. `setBy` is what field managers tell, `cordonedBy` the truth, which only oracles know. */
+/** A Node object. `setBy` is what the field managers record, `cordonedBy` is the truth, which only oracles know. */
 export interface NodeObject {
   readonly name: string;
   readonly uid: string;
@@ -20,7 +20,7 @@ export interface NodeObject {
   readonly ready: boolean;
 }
 
-/** What a write asks for; null takes an annotation away. */
+/** A requested write. null removes an annotation. */
 export interface NodePatch {
   readonly unschedulable?: boolean;
   readonly annotations?: Readonly<Record<string, string | null>>;
@@ -37,7 +37,8 @@ const FAIR = { answerLost: 0, lost: 0, throttled: 0, delayMs: 20, watchLateMs: 5
 const TROUBLE = new ApiTrouble('the API server did not answer');
 
 /**
- * The API server, and what stands behind it: Nodes, pods, and those who recreate pods. It keeps what it acknowledged.
+ * The API server and everything around it: Nodes, pods, and the controllers that recreate pods. It keeps what it
+ * acknowledged.
  */
 export class Cluster {
   readonly chance: Chance;
@@ -45,15 +46,15 @@ export class Cluster {
   readonly workloads: Workloads;
   away = false;
   /**
-   * Share of writes whose answer is an error though they happened, or that did not happen; and of evictions that the
-   * server refuses for itself.
+   * Share of writes that fail with an error although they happened, or that did not happen; and share of evictions that
+   * the server itself refuses.
    */
   readonly conditions = { ...FAIR };
-  /** Told of each Node that was written or is gone; `undefined` when watches broke. */
+  /** Called with each Node that was written or deleted, or with `undefined` when watches broke. */
   readonly watchers = new Set<(name: string | undefined) => void>();
-  /** Of each lease whose node was said to be drained: which Node that was, and when its pods were read; for oracles. */
+  /** For oracles: for each lease whose node was reported as drained, the Node and when its pods were read. */
   readonly saidDrained = new Map<string, { readonly podsMs: number; readonly uid: string | undefined }>();
-  /** Called when a Node object was written, and when Sluice asked for the end of a pod and was granted it. */
+  /** Called when a Node object was written, and when a pod was ended at the request of Sluice. */
   onWrite: (before: NodeObject, after: NodeObject, by: Writer) => void = () => undefined;
   onPodEnd: (pod: SimPod, how: 'evict' | 'delete') => void = () => undefined;
   private made = 0;
@@ -63,7 +64,7 @@ export class Cluster {
     this.workloads = new Workloads(this);
   }
 
-  /** A Node comes into being, or another one in the place of one that was deleted. */
+  /** Registers a Node, possibly in place of one that was deleted. */
   register(name: string): void {
     if (this.nodes.has(name)) return;
     this.made += 1;
@@ -80,7 +81,7 @@ export class Cluster {
     };
     this.nodes.set(name, node);
     this.world.trace(() => `Node ${name} is made, ${node.uid}`);
-    this.tell(name);
+    this.notifyWatchers(name);
     this.workloads.settleOn(name);
   }
 
@@ -88,10 +89,10 @@ export class Cluster {
     if (!this.nodes.delete(name)) return;
     this.world.trace(() => `Node ${name} is deleted`);
     this.workloads.forgetNode(name);
-    this.tell(name);
+    this.notifyWatchers(name);
   }
 
-  /** Writes a Node as that user; Sluice only if it still is as it was read. */
+  /** Writes a Node as that user. Sluice's write fails if the Node changed since it was read. */
   write(
     name: string,
     patch: NodePatch,
@@ -111,16 +112,16 @@ export class Cluster {
     this.nodes.set(name, { ...after, revision: this.made });
     this.world.trace(() => `${by} writes Node ${name} ${JSON.stringify(patch)}`);
     this.onWrite(before, after, by);
-    this.tell(name);
+    this.notifyWatchers(name);
     if (!after.unschedulable && after.ready) this.workloads.schedule();
     return 'written';
   }
 
-  /** What the API server answers to who asks for the end of a pod. */
+  /** The API server's answer to a request to evict a pod. */
   evict(uid: string): EvictionAnswer {
     const pod = this.workloads.pods.get(uid);
     if (pod === undefined) return { outcome: 'gone' };
-    if (this.chance.happens(this.conditions.throttled)) {
+    if (this.chance.flip(this.conditions.throttled)) {
       this.world.fire('throttled');
       return { outcome: 'refused', reason: 'too many requests', budgets: [], retryAfterMs: 1_000 };
     }
@@ -143,14 +144,17 @@ export class Cluster {
     return { outcome: 'accepted' };
   }
 
-  /** There and back; what was sent arrives though the sender died. Of writes the way there or back may be lost. */
+  /**
+   * A request and its answer. A request arrives even if the sender has died. Requests to write, and their answers, may
+   * be lost.
+   */
   ask<T>(question: () => T, reply: (answer: T | ApiTrouble) => void, writes = false): void {
     const { chance, conditions, world } = this;
     const delayMs = (): number => chance.next() * conditions.delayMs;
     world.clock.after(delayMs(), () => {
-      const isLost = this.away || (writes && chance.happens(conditions.lost));
+      const isLost = this.away || (writes && chance.flip(conditions.lost));
       const answer = isLost ? TROUBLE : question();
-      const isUnheard = isLost || (writes && chance.happens(conditions.answerLost));
+      const isUnheard = isLost || (writes && chance.flip(conditions.answerLost));
       if (isUnheard) world.fire('unheard-answers');
       world.clock.after(delayMs(), () => reply(isUnheard ? TROUBLE : answer));
     });
@@ -160,17 +164,17 @@ export class Cluster {
     return [...this.workloads.pods.values()].filter(({ on }) => on === name);
   }
 
-  /** The lease that a Node is cordoned for, by its mark. */
+  /** The lease for which a Node is cordoned, according to its annotation. */
   heldFor(name: string): string | undefined {
     return cordonAnnotationOf(this.nodes.get(name)?.annotations ?? {})?.lease;
   }
 
-  tell(name: string | undefined): void {
+  notifyWatchers(name: string | undefined): void {
     for (const watcher of this.watchers) watcher(name);
   }
 
-  /** Everybody has made good again what they did. */
-  calm(names: Iterable<string>): void {
+  /** Undoes what everybody did. */
+  undoInterference(names: Iterable<string>): void {
     this.away = false;
     Object.assign(this.conditions, FAIR);
     for (const name of names) {
@@ -189,8 +193,8 @@ export class Cluster {
           'person',
         );
     }
-    this.workloads.calm();
-    this.tell(undefined);
+    this.workloads.endTrouble();
+    this.notifyWatchers(undefined);
   }
 }
 
@@ -214,9 +218,9 @@ function patched(before: NodeObject, patch: NodePatch, by: Writer): NodeObject |
     unschedulable,
     labels: { ...before.labels, ...patch.labels },
     ready: patch.ready ?? before.ready,
-    // Setting what is set already changes nothing, and leaves no trace.
+    // Setting a field to its current value changes nothing, and leaves the field manager as it is.
     setBy: !unschedulable ? undefined : turned ? owner : before.setBy,
-    // What is kept when Sluice gives the Node back is from then on theirs who keep it.
+    // If somebody else wants to keep the cordon when Sluice gives the Node back, it belongs to them from then on.
     cordonedBy: !unschedulable
       ? undefined
       : turned

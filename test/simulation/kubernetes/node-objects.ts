@@ -14,18 +14,18 @@ import type { Cluster, NodeObject } from './cluster.js';
 const AGAIN_MS = 2_000;
 
 /**
- * How the inventory follows Nodes: it lists them, then hears of each change in its order; when that breaks it lists
- * again.
+ * How the inventory follows Nodes: it lists them, then receives each change in order. When the watch breaks, it lists
+ * them again.
  */
 export class NodeObjects implements Companion {
   private run = 0;
   private following = false;
-  /** What was heard is delivered in order, however late. */
+  /** Events are delivered in order, no matter how late. */
   private deliveredMs = 0;
   private readonly watcher = (name: string | undefined): void => {
     if (this.cluster.world.mutant?.overlooksNodes === true) return;
     if (name === undefined) this.list();
-    else this.heard(name);
+    else this.onWrite(name);
   };
 
   constructor(
@@ -48,7 +48,7 @@ export class NodeObjects implements Companion {
     forgetNodes(this.copy.copy.state);
   }
 
-  /** As its kubelet reports it: with the boot id of its machine. */
+  /** The Node as its kubelet reports it, with the boot id of its machine. */
   private seen(node: NodeObject): KubernetesNode {
     return kubernetesNode({ ...node, bootId: this.cluster.world.bootIdOf(node.name) });
   }
@@ -65,7 +65,7 @@ export class NodeObjects implements Companion {
     });
   }
 
-  private heard(name: string): void {
+  private onWrite(name: string): void {
     const { cluster, run } = this;
     if (cluster.away) return;
     const node = cluster.nodes.get(name);

@@ -23,13 +23,13 @@ interface NodeSnapshot extends NodeCordon {
 }
 type SimEffect = DrainEffect<NodeSnapshot, SimPod>;
 type EffectOf<Do extends SimEffect['do']> = Extract<SimEffect, { readonly do: Do }>;
-/** What the world answers, or its trouble. */
+/** The answer of the world, or an error. */
 type Reply = (answer?: unknown) => void;
 
-/** The drains of a copy of the drain service, in the simulated cluster. */
+/** The drains of one copy of the drain service, in the simulated cluster. */
 export class SimDrainer implements Companion {
   private readonly drains = new Drains((drain) => new SimNodeDrain(this.copy, this.cluster, drain));
-  private readonly watcher = (name: string | undefined): void => this.heard(name);
+  private readonly watcher = (name: string | undefined): void => this.onWrite(name);
 
   constructor(
     private readonly copy: ServiceCopy<State, Input>,
@@ -46,17 +46,17 @@ export class SimDrainer implements Companion {
     this.drains.follow(undefined);
   }
 
-  private heard(name: string | undefined): void {
+  private onWrite(name: string | undefined): void {
     if (name === undefined) return;
     this.drains.running.get(name)?.nudge();
-    // Whatever changed among pods may have freed a budget.
+    // Any change of pods may have freed a budget.
     this.drains.freed(this.cluster.workloads.freeBudgets);
   }
 }
 
-/** Carries out the program of one drain in simulated time; between any two of its steps the copy may die. */
+/** Carries out the program of one drain in simulated time. The copy may die between any two steps. */
 class SimNodeDrain extends RunningDrain<NodeSnapshot, SimPod> {
-  /** Counts its waits; a nudge ends the one that is on. */
+  /** Counts its waits. A nudge ends the current wait. */
   private waits = 0;
   private endWait: (() => void) | undefined;
   private nudged = false;
@@ -69,7 +69,7 @@ class SimNodeDrain extends RunningDrain<NodeSnapshot, SimPod> {
     drain: Drain,
   ) {
     super(drain, undefined);
-    // Not at once: its first step may be the last of the copy that is about to note it.
+    // Not immediately: its first step may kill the copy that is about to record it.
     cluster.world.clock.after(0, () => {
       if (!this.stopped) drive(this.program(), (effect, answer, fail) => this.carry(effect, answer, fail));
     });
@@ -77,7 +77,7 @@ class SimNodeDrain extends RunningDrain<NodeSnapshot, SimPod> {
 
   nudge(): void {
     const { cluster } = this;
-    if (cluster.away || cluster.chance.happens(cluster.conditions.watchLost)) return;
+    if (cluster.away || cluster.chance.flip(cluster.conditions.watchLost)) return;
     if (this.endWait === undefined) this.nudged = true;
     else this.wakeAfter(BURST_MS + cluster.chance.next() * cluster.conditions.watchLateMs);
   }
@@ -160,9 +160,9 @@ class SimNodeDrain extends RunningDrain<NodeSnapshot, SimPod> {
     return this.cluster.world.mutant?.overlooksPods === true ? [] : this.cluster.podsOn(this.node);
   }
 
-  private write({ seen, write }: EffectOf<'write-node'>): 'written' | 'overtaken' | 'gone' {
-    const asked = this.forgetsFound ? { ...write, annotations: neverFound(write.annotations) } : write;
-    return this.cluster.write(this.node, asked, 'sluice', seen.read);
+  private write({ node, write }: EffectOf<'write-node'>): 'written' | 'overtaken' | 'gone' {
+    const change = this.forgetsFound ? { ...write, annotations: neverFound(write.annotations) } : write;
+    return this.cluster.write(this.node, change, 'sluice', node.read);
   }
 
   private evict({ evictions }: EffectOf<'evict'>, reply: Reply): void {

@@ -2,62 +2,61 @@ import type { DrainPod } from '../../../services/drain/src/core/index.js';
 import type { Chance } from '../world/chance.js';
 import type { Surroundings } from '../world/surroundings.js';
 
-/** A pod, and what it will do. */
+/** A pod, and its behaviour. */
 export interface SimPod extends DrainPod {
-  /** The Node that it is on; empty while it waits for one. */
+  /** The Node on which it runs. Empty while it waits for one. */
   readonly on: string;
   readonly madeMs: number;
 }
 
-/** The cluster, as far as pods need it. */
-interface Home {
+/** The parts of the cluster that pods need. */
+interface ClusterView {
   readonly chance: Chance;
   readonly world: Surroundings;
   readonly nodes: ReadonlyMap<
     string,
     { readonly name: string; readonly unschedulable: boolean; readonly ready: boolean }
   >;
-  tell(node: string): void;
+  notifyWatchers(node: string): void;
 }
 
 interface App {
   readonly name: string;
   readonly replicas: number;
-  /** So many have to stay. */
+  /** The minimum number of pods. */
   min: number;
 }
 
-/** A controller needs so long to see that one of its pods is gone. */
+/** How long a controller takes to notice that one of its pods is gone. */
 const AGAIN_MS = 2_000;
 
 /** Deployments with their budgets, DaemonSets, static pods, and the kubelets that end them. */
 export class Workloads {
   readonly pods = new Map<string, SimPod>();
   readonly apps: App[] = [];
-  /** Pods end in their time; or they do not, until this is over. */
+  /** Until this time, pods do not end. Otherwise they end in time. */
   stuck = 0;
-  /** Share of ended pods that their controller puts back where they were. */
+  /** Share of ended pods that their controller recreates on the same Node. */
   returning = 0;
   private made = 0;
 
-  constructor(private readonly cluster: Home) {
+  constructor(private readonly cluster: ClusterView) {
     const { chance } = cluster;
     for (const name of ['web', 'db', 'job']) {
-      const replicas = chance.whole(1, 4);
-      this.apps.push({ name, replicas, min: name === 'job' ? 0 : Math.max(0, replicas - chance.whole(1, 2)) });
+      const replicas = chance.integer(1, 4);
+      this.apps.push({ name, replicas, min: name === 'job' ? 0 : Math.max(0, replicas - chance.integer(1, 2)) });
     }
   }
 
-  /** What runs on every Node comes first, and then those that wait for room. */
+  /** Places the pods that run on every Node first, and then those that wait for a Node. */
   settleOn(name: string): void {
     this.make(name, { controller: 'DaemonSet', labels: { app: 'agent' } });
     this.make(name, { mirror: true, labels: { app: 'static' } });
-    if (this.cluster.chance.happens(0.2))
-      this.make(name, { controller: 'Job', finished: true, labels: { app: 'done' } });
+    if (this.cluster.chance.flip(0.2)) this.make(name, { controller: 'Job', finished: true, labels: { app: 'done' } });
     this.schedule();
   }
 
-  /** Puts what is missing onto Nodes that take pods. */
+  /** Places missing pods on schedulable Nodes. */
   schedule(): void {
     const open = [...this.cluster.nodes.values()]
       .filter(({ unschedulable, ready }) => !unschedulable && ready)
@@ -70,7 +69,7 @@ export class Workloads {
     }
   }
 
-  /** Pods that nothing would make again. */
+  /** Pods that no controller would recreate. */
   stray(on: string): void {
     this.make(on, { controller: undefined, labels: { app: 'stray' } });
   }
@@ -81,7 +80,7 @@ export class Workloads {
     return { name: `default/${app.name}`, allowed: Math.max(0, this.healthy(app.name) - app.min) };
   }
 
-  /** Names of the budgets that allow something. */
+  /** Names of the budgets that allow an eviction. */
   get freeBudgets(): readonly string[] {
     return this.apps.filter(({ name, min }) => this.healthy(name) > min).map(({ name }) => `default/${name}`);
   }
@@ -92,25 +91,25 @@ export class Workloads {
     ).length;
   }
 
-  /** Its end begins; with a grace of 0 it is over at once. */
+  /** Starts to end a pod. With a grace period of 0 it ends immediately. */
   end(pod: SimPod, graceSeconds: number | undefined): void {
     const { clock } = this.cluster.world;
     if (graceSeconds === 0) return this.gone(pod.uid);
     if (pod.ending) return;
     this.pods.set(pod.uid, { ...pod, ending: true });
-    this.cluster.tell(pod.on);
+    this.cluster.notifyWatchers(pod.on);
     clock.after(AGAIN_MS * (0.5 + this.cluster.chance.next()), () => this.schedule());
-    if (this.cluster.chance.happens(this.stuck)) return this.cluster.world.fire('stuck-pods');
+    if (this.cluster.chance.flip(this.stuck)) return this.cluster.world.fire('stuck-pods');
     clock.after(this.cluster.chance.next() * 1_000 * (graceSeconds ?? pod.graceSeconds), () => this.gone(pod.uid));
   }
 
-  /** Its Node is gone: so is it. */
+  /** Removes its pods, because the Node is gone. */
   forgetNode(name: string): void {
     for (const { uid, on } of [...this.pods.values()]) if (on === name) this.pods.delete(uid);
     this.cluster.world.clock.after(AGAIN_MS, () => this.schedule());
   }
 
-  calm(): void {
+  endTrouble(): void {
     Object.assign(this, { stuck: 0, returning: 0 });
     for (const app of this.apps) app.min = Math.min(app.min, app.replicas - 1);
     for (const { uid, ending, labels } of [...this.pods.values()])
@@ -122,12 +121,12 @@ export class Workloads {
     const pod = this.pods.get(uid);
     if (pod === undefined) return;
     this.pods.delete(uid);
-    this.cluster.tell(pod.on);
+    this.cluster.notifyWatchers(pod.on);
     if (
       this.returning > 0 &&
       pod.controller === 'ReplicaSet' &&
       this.cluster.nodes.has(pod.on) &&
-      this.cluster.chance.happens(this.returning)
+      this.cluster.chance.flip(this.returning)
     ) {
       this.cluster.world.fire('returning-pods');
       this.make(pod.on, { controller: pod.controller, labels: pod.labels });
@@ -156,6 +155,6 @@ export class Workloads {
       ...more,
     };
     this.pods.set(pod.uid, pod);
-    this.cluster.tell(on);
+    this.cluster.notifyWatchers(on);
   }
 }

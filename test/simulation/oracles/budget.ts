@@ -1,12 +1,12 @@
 import { isLeaseEnd, takenReport, type Fact, type FactOf, type LeaseKind } from '#libs/contracts';
 import { mayRollBackBeyond, type UnitHolder } from '#libs/testing';
 import { Violation, type Oracle } from '../world/world.js';
-import { PoolsAsTold } from './pools-as-told.js';
+import { PoolsFromFacts } from './pools-from-facts.js';
 
 interface BudgetState {
   joined: boolean;
   silent: boolean;
-  /** In Kubernetes, or by another tool. */
+  /** In Kubernetes, or because of another tool. */
   out: boolean;
   taken: boolean;
   restored: boolean;
@@ -18,22 +18,23 @@ interface BudgetState {
         readonly pool: string;
         readonly free: boolean;
         readonly kind: LeaseKind;
-        /** It has no outcome yet. */
+        /** The lease has no outcome yet. */
         open: boolean;
-        /** It ended without an answer, and there is none yet. */
+        /** The lease ended without an answer, and there is none yet. */
         unknown: boolean;
       }
     | undefined;
 }
 
 /**
- * I1, twice. From the ledger: at each grant that takes a unit, and when another tool is given one, who is unavailable
- * in that pool (at work, unknown, silent, not ready or cordoned in Kubernetes, taken by others, not restored) and the
- * node together are at most the budget; one more may roll back while the silent and the unknown hold units. From the
- * machines: as many are in the middle of a change at once as the largest budget ever allowed, and such a one.
+ * I1, checked in two ways. From the ledger: at each grant that takes a unit, and when another tool takes a node, this
+ * node and the unavailable nodes of the pool (at work, unknown, silent, not ready or cordoned in Kubernetes, taken by
+ * others, not restored) do not exceed the budget. One more node may roll back while silent or unknown nodes hold units.
+ * From the machines: the number of nodes that are in the middle of a change at the same time never exceeds the largest
+ * budget of the pool so far, with the same exception.
  */
 export function budget(): Oracle {
-  const pools = new PoolsAsTold();
+  const pools = new PoolsFromFacts();
   const nodes = new Map<string, BudgetState>();
   const units = new Map<string, { readonly pool: string; readonly counts: boolean; readonly beyond: boolean }>();
   const working = new Map<string, string>();
@@ -52,7 +53,7 @@ export function budget(): Oracle {
       if (fact.type === 'node.taken' && !wasDown(nodes.get(fact.node) ?? newSeen()))
         check(pools, nodes, fact.node, fact.pool, undefined);
       see(nodes, fact);
-      pools.hear(fact);
+      pools.evolve(fact);
     },
     onJournal(world, node, journal) {
       const lease = journal.work?.lease;
@@ -74,9 +75,9 @@ export function budget(): Oracle {
   };
 }
 
-/** `kind`: of the lease that is granted; undefined where another tool takes the node. */
+/** `kind`: of the granted lease. Undefined if another tool takes the node. */
 function check(
-  pools: PoolsAsTold,
+  pools: PoolsFromFacts,
   nodes: ReadonlyMap<string, BudgetState>,
   node: string,
   pool: string,
@@ -92,8 +93,11 @@ function check(
   );
 }
 
-/** Nodes that are unavailable already need no unit; but no more of a pool change at once than its budget allows. */
-function checkDown(pools: PoolsAsTold, nodes: ReadonlyMap<string, BudgetState>, node: string, pool: string): void {
+/**
+ * Nodes that are already unavailable need no unit. But the number of nodes of a pool that change at the same time never
+ * exceeds its budget.
+ */
+function checkDown(pools: PoolsFromFacts, nodes: ReadonlyMap<string, BudgetState>, node: string, pool: string): void {
   const changing = [...nodes].filter(
     ([name, { lease }]) => name !== node && lease?.open === true && lease.pool === pool && !lease.free,
   );
@@ -104,7 +108,7 @@ function checkDown(pools: PoolsAsTold, nodes: ReadonlyMap<string, BudgetState>, 
     );
 }
 
-const budgetNow = (pools: PoolsAsTold, nodes: ReadonlyMap<string, BudgetState>, pool: string): number =>
+const budgetNow = (pools: PoolsFromFacts, nodes: ReadonlyMap<string, BudgetState>, pool: string): number =>
   pools.budget(
     pool,
     [...nodes.values()].filter(({ joined }) => joined).map(({ labels }) => labels),
@@ -112,18 +116,15 @@ const budgetNow = (pools: PoolsAsTold, nodes: ReadonlyMap<string, BudgetState>, 
 
 const holderOf = ({ silent, lease }: BudgetState): UnitHolder => ({ silent, lease });
 
-/**
- * Whether the node counts against the pool, as far as that is beyond doubt: of several pools that select it, it is in
- * one.
- */
-function countsIn(pools: PoolsAsTold, seen: BudgetState, pool: string): boolean {
+/** Whether the node certainly counts against the pool. If several pools select it, it belongs to only one of them. */
+function countsIn(pools: PoolsFromFacts, seen: BudgetState, pool: string): boolean {
   if (seen.lease !== undefined) return !seen.lease.free && seen.lease.pool === pool;
   if (!seen.joined || seen.skipped || !wasDown(seen)) return false;
   const selecting = pools.selecting(seen.labels);
   return pool === 'default' ? selecting.length === 0 : selecting.length === 1 && selecting[0] === pool;
 }
 
-/** A lease to a node that is unavailable already needs no unit. */
+/** A lease for a node that is already unavailable needs no unit. */
 const wasDown = (seen: BudgetState): boolean => seen.silent || seen.out || seen.taken || !seen.restored;
 const newSeen = (): BudgetState => ({
   joined: false,
@@ -136,7 +137,7 @@ const newSeen = (): BudgetState => ({
   lease: undefined,
 });
 
-/** What some facts alone say of their node. */
+/** What a fact tells about its node on its own. */
 const PLAIN: { readonly [T in Fact['type']]?: Partial<BudgetState> } = {
   'node.left': { joined: false, silent: false, out: false, taken: false },
   'node.unavailable': { out: true },

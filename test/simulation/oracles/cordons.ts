@@ -11,13 +11,14 @@ import type { SimPod } from '../kubernetes/workloads.js';
 import { Violation, type Oracle, type World } from '../world/world.js';
 
 type LeaseGrant = Extract<Fact, { type: 'node.lease.granted' }>;
-/** So long after a pool was given other words, what went by the ones before may still be on its way. */
+/** How long requests that follow the previous drain settings may still be in flight after a pool got new ones. */
 const ON_ITS_WAY_MS = 30_000;
 
 /**
- * I5 on the Nodes themselves: Sluice uncordons only what it cordoned, nothing that somebody wants to keep, and nothing
- * before its lease is to be given back; what is said to be drained has no pod left that had to go; in the end nothing
- * stays cordoned by it. Reads Nodes and pods, and the truth about who did what, which Sluice cannot know.
+ * I5 on the Nodes themselves: Sluice uncordons only what it cordoned, never what somebody wants to keep cordoned, and
+ * never before the lease is to be given back. A node that is reported as drained has no pod left that had to go. In the
+ * end, nothing stays cordoned by Sluice. Reads Nodes and pods, and the truth about who did what, which Sluice cannot
+ * know.
  */
 export function cordons(): Oracle {
   const leases = new Map<string, LeaseGrant>();
@@ -54,7 +55,7 @@ export function cordons(): Oracle {
   };
 }
 
-/** The lease as its pool's other words have it. */
+/** The lease with the amended drain settings of its pool. */
 const amended = (
   granted: LeaseGrant,
   { drain, drainMs }: Extract<Fact, { type: 'node.lease.amended' }>,
@@ -85,8 +86,8 @@ const isEvictable = ({ controller, mirror, finished }: SimPod): boolean =>
   controller !== 'DaemonSet' && !mirror && !finished;
 
 /**
- * Pods end by way of their budgets, unless the pool said to force them and half of the time was over; and those of the
- * node itself never.
+ * Pods are ended within their budgets, unless the pool said to force them and half of the time was over. Pods of the
+ * node itself are never ended.
  */
 export function podBudgets(): Oracle {
   interface Terms {
@@ -125,14 +126,14 @@ export function podBudgets(): Oracle {
   };
 }
 
-/** In the end Sluice knows of each Node what it is. */
+/** In the end, Sluice knows the state of each Node. */
 export const knownNodes: Oracle = {
   name: 'I1 known nodes',
   atEnd(world) {
     for (const [name, node] of world.cluster?.nodes ?? []) {
       const view = world.bus.view('nodes', nodeToken(name));
       if (view === undefined || view.state === 'gone') continue;
-      // Said here once more, so that the inventory cannot be wrong and agree with itself.
+      // Computed here once more, so that a wrong inventory cannot agree with itself.
       const mark = cordonAnnotationOf(node.annotations);
       const isCordoned = node.unschedulable && (mark === undefined || mark.alreadyCordoned);
       const unavailable = [node.ready ? '' : 'NotReady', isCordoned ? 'cordoned' : ''].filter(Boolean).join(', ');

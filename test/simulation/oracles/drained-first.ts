@@ -3,10 +3,10 @@ import type { SimNode } from '../world/sim-node.js';
 import { Violation, type Oracle, type World } from '../world/world.js';
 
 /**
- * I5: under a lease with a drain nothing is written and nothing restarted unless the drain came to its end, and no
- * matter who drains still holds the node: the other tool its cordon, or the Node bears the lease's mark. A Node that is
- * gone, or was made again since, bears none. And on the way forward no machine is restarted under a lease that says
- * neither drain nor reboot.
+ * I5: under a lease with a drain, nothing is written or restarted unless the drain has ended and the node is still
+ * held: the other tool has it cordoned, or the Node has the annotation of the lease. A Node that is gone, or was
+ * recreated since, does not have it. And on the way forward, no machine is restarted under a lease that has neither
+ * drain nor reboot.
  */
 export function drainedFirst(): Oracle {
   const drains = new Set<string>();
@@ -39,7 +39,7 @@ export function drainedFirst(): Oracle {
   };
 }
 
-/** Which Node it was that was looked at: while that was said, another may have taken its place. */
+/** The uid of the observed Node. It may have been replaced before the drain was reported. */
 const seenUid = ({ cluster }: World, { node, lease }: FactOf<'node.drained'>): string | undefined =>
   cluster?.saidDrained.has(lease) === true ? cluster.saidDrained.get(lease)?.uid : cluster?.nodes.get(node)?.uid;
 

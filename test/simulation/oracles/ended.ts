@@ -1,21 +1,28 @@
-import { changeId, nodeToken, takenReport } from '#libs/contracts';
+import { changeId, nodeToken, takenReport, type ConfigEntry, type FactType } from '#libs/contracts';
 import { Violation, type Oracle, type World } from '../world/world.js';
 import { UNIT_FILE, unitStartsWith } from '../world/machine.js';
+import type { SimNode } from '../world/sim-node.js';
+import { passesOn, probesOf } from './probes.js';
 import { filesOf } from './whole-files.js';
 
-/**
- * I8, I10 and I7: what was accepted has an end, nothing published is unanswered, and every node is up to date.
- */
+const ENDS: ReadonlySet<FactType> = new Set<FactType>([
+  'config.rejected',
+  'config.deduplicated',
+  'config.committed',
+  'config.ended',
+]);
+
+/** I8, I10 and I7: every accepted change ends, every published change is answered, and every node is up to date. */
 export function ended(): Oracle {
-  const taken = new Map<string, string>();
+  const phases = new Map<string, string>();
   const refused = new Set<string>();
   const boots = new Map<string, string>();
-  /** Of each node, how often it was restarted under a lease that failed. */
+  /** For each node, how many times it was restarted under a lease that failed. */
   const inVain = new Map<string, number>();
   return {
     name: 'I7 I8 I10 ended',
     onFact(_world, fact) {
-      if (fact.type === 'config.accepted') taken.set(fact.change, 'open');
+      if (fact.type === 'config.accepted') phases.set(fact.change, 'open');
       if (fact.type === 'node.lease.settled' && fact.because === 'invalid') refused.add(`${fact.node} ${fact.hash}`);
       const report = takenReport(fact);
       if (report !== undefined) {
@@ -24,78 +31,100 @@ export function ended(): Oracle {
         if (isOther && fact.type === 'node.lease.settled' && fact.because === 'failed')
           inVain.set(fact.node, (inVain.get(fact.node) ?? 0) + 1);
       }
-      if (fact.type === 'config.rejected' || fact.type === 'config.committed' || fact.type === 'config.ended') {
-        if (taken.get(fact.change) !== undefined && taken.get(fact.change) !== 'open')
-          throw new Violation(`${fact.change} ends twice: ${taken.get(fact.change)} and ${fact.type}`);
-        taken.set(fact.change, fact.type);
+      if (ENDS.has(fact.type) && 'change' in fact) {
+        if (phases.get(fact.change) !== undefined && phases.get(fact.change) !== 'open')
+          throw new Violation(`${fact.change} ends twice: ${phases.get(fact.change)} and ${fact.type}`);
+        phases.set(fact.change, fact.type);
       }
     },
     atEnd(world) {
+      const held = new Map<string, boolean>();
       for (const { sequence } of world.bus.changes) {
         const change = changeId(sequence);
-        if (taken.get(change) === undefined) throw new Violation(`${change} was published and never answered`);
-        if (taken.get(change) === 'open' && !isHeld(world, change))
+        if (phases.get(change) === undefined) throw new Violation(`${change} was published and never answered`);
+        if (phases.get(change) === 'open' && !isHeld(world, change, held))
           throw new Violation(
             `${change} has no end: ${JSON.stringify(world.bus.view('rollouts', change))} ${JSON.stringify(world.bus.view('changes', change))}`,
           );
       }
       for (const node of world.nodes.values())
-        if (!isOpenFor(world, node.name, taken)) converged(world, node.name, refused, inVain.get(node.name) ?? 0);
+        if (!isOpenFor(world, node.name, phases)) converged(world, node.name, refused, inVain.get(node.name) ?? 0);
     },
   };
 }
 
-/** Whether it is held by machines that were switched off for good, and names them; or waits behind one that is. */
-function isHeld(world: World, change: string): boolean {
+/**
+ * Whether the change is held up by machines that were switched off for good, and names them; or waits for a change that
+ * is. Each change is checked once, because many changes may wait for the same ones.
+ */
+function isHeld(world: World, change: string, held: Map<string, boolean>): boolean {
+  const known = held.get(change);
+  if (known !== undefined) return known;
   const { stalledBy = [], phase } = world.bus.view('rollouts', change) ?? {};
-  if (stalledBy.length > 0)
-    return (
-      stalledBy.every((node) => isGone(world, node)) && (phase !== 'reverting' || isLostInRollback(world, stalledBy))
-    );
-  const waitsFor = world.bus.view('changes', change)?.waitsFor ?? [];
-  return waitsFor.length > 0 && waitsFor.every((earlier) => isHeld(world, earlier));
+  const { waitsFor = [], needs = [] } = world.bus.view('changes', change) ?? {};
+  const isStalled = stalledBy.length > 0;
+  const answer = isStalled
+    ? stalledBy.every((node) => isGone(world, node)) && (phase !== 'reverting' || isLostInRollback(world, stalledBy))
+    : // Whether these are really missing is checked by another oracle.
+      needs.length > 0 || (waitsFor.length > 0 && waitsFor.every((earlier) => isHeld(world, earlier, held)));
+  held.set(change, answer);
+  return answer;
 }
 
-/** A dead node holds up no rollback, unless it died while it rolled back itself. */
+/** A dead node does not hold up a rollback, unless it died during its own rollback. */
 const isLostInRollback = (world: World, nodes: readonly string[]): boolean =>
   nodes.some((node) => world.bus.view('leases', nodeToken(node))?.kind === 'rollback');
 
-/** Whether a rollout that is held, as was seen above, still decides what the node should have. */
-const isOpenFor = (world: World, node: string, taken: ReadonlyMap<string, string>): boolean =>
-  taken.get(world.bus.view('status', nodeToken(node))?.change ?? '') === 'open';
+/** Whether a held rollout, as defined above, still decides which config the node should have. */
+const isOpenFor = (world: World, node: string, phases: ReadonlyMap<string, string>): boolean =>
+  phases.get(world.bus.view('status', nodeToken(node))?.change ?? '') === 'open';
 
 const isGone = (world: World, node: string): boolean => world.nodes.get(node)?.scrapped === true;
 
 function converged(world: World, name: string, refused: ReadonlySet<string>, inVain: number): void {
   const node = world.nodes.get(name);
   const status = world.bus.view('status', nodeToken(name));
-  // A node that was removed is out of the fleet until it announces itself again.
+  // A node that was removed is not part of the fleet until it announces itself again.
   if (node === undefined || !node.alive || world.bus.view('nodes', nodeToken(name))?.state === 'gone') return;
   if (status === undefined) throw new Violation(`${name} has no status`);
   if (status.incompatible || status.desired === '') return;
   const lease = world.bus.view('leases', nodeToken(name));
   if (`${status.deferred} ${lease?.reason ?? ''}`.includes('this disk does not take it')) return;
   const files = filesOf(world, node, status.desired);
-  // On no machine does the unit start, or the probe pass, with that: what needs a restart for it is tried again and
-  // again, and taken back or not heard of in time.
+  // With that content, the unit starts, or the probe passes, on no machine. A change that needs it restarted is retried
+  // again and again, and is rolled back or times out.
   const serves = unitStartsWith(files.get(UNIT_FILE)) && files.get('/etc/app')?.startsWith('ok') !== false;
   if (lease !== undefined && lease.actions.some(({ kind }) => kind === 'restart' || kind === 'reboot') && !serves)
     return;
   const expected = JSON.stringify([...files].sort());
   const found = JSON.stringify([...node.disk.files].sort());
-  if (expected === found || mayDiffer(world, name, refused.has(`${name} ${status.desired}`), inVain)) return;
+  if (expected === found || !mayPass(world, node, status.desired, files)) return;
+  if (mayDiffer(world, name, refused.has(`${name} ${status.desired}`), inVain)) return;
   throw new Violation(
     `${name} should have ${expected}, and has ${found}: ${JSON.stringify(world.why(name))} ${JSON.stringify(status)} ${JSON.stringify(lease)}`,
   );
 }
 
 /**
- * Why a node may not be up to date: it refuses that, it was restarted for it three times in vain, or machines
- * that were switched off for good hold its pool's budget. The answer to "why" says so.
+ * A node does not keep a config if a probe fails on its files and is new, or passes on the current files. A change that
+ * no node could try may be committed.
+ */
+function mayPass(world: World, node: SimNode, hash: string, files: ReadonlyMap<string, string>): boolean {
+  const known = new Set(probesOf(world, node, node.journal.inForce).map((probe) => JSON.stringify(probe)));
+  const mayFail = (probe: ConfigEntry): boolean =>
+    known.has(JSON.stringify(probe)) && !passesOn(new Map(node.disk.files), probe);
+  return probesOf(world, node, hash).every((probe) => mayFail(probe) || passesOn(files, probe));
+}
+
+/**
+ * Why a node may not be up to date: it refuses the config, it was restarted for it three times in vain, a strict policy
+ * keeps changes from it because it is unhealthy, or machines that were switched off for good hold the budget of its
+ * pool. The answer to "why" says so.
  */
 function mayDiffer(world: World, name: string, refused: boolean, inVain: number): boolean {
   const why = world.why(name);
   if (why?.because === 'refused') return refused;
   if (why?.because === 'given-up') return inVain >= 3;
+  if (why?.because === 'unhealthy') return why.text.includes('health: strict');
   return why?.because === 'budget' && why.holders.length > 0 && why.holders.every((holder) => isGone(world, holder));
 }

@@ -7,23 +7,30 @@ import { inTime } from './in-time.js';
 import { ended } from './ended.js';
 import { keptConfigs } from './kept-configs.js';
 import { leasePhases } from './lease-phases.js';
+import { missingReferences } from './missing-references.js';
 import { oneLease } from './one-lease.js';
+import { ownedFragments } from './owned-fragments.js';
+import { ownPace } from './own-pace.js';
 import { paused } from './paused.js';
+import { probes } from './probes.js';
 import { recovery } from './recovery.js';
 import { running } from './running.js';
 import { signsOfLife } from './signs-of-life.js';
+import { strictHealth } from './strict-health.js';
 import { takenOnce } from './taken-once.js';
 import { trueViews } from './true-views.js';
 import { turnedRound } from './turned-round.js';
 import { wholeFiles } from './whole-files.js';
 
-/** One per invariant; new ones for each run, for some remember. */
+/** One oracle per invariant. Each run gets new ones, because some have state. */
 export const newOracles = (): readonly Oracle[] => [
   budget(),
   oneLease(),
   knownBad(),
   turnedRound(),
-  wholeFiles,
+  wholeFiles(),
+  probes(),
+  strictHealth(),
   running(),
   inTime(),
   drainedFirst(),
@@ -32,8 +39,11 @@ export const newOracles = (): readonly Oracle[] => [
   knownNodes,
   signsOfLife,
   leasePhases(),
+  ownPace(),
+  missingReferences(),
   paused(),
   takenOnce(),
+  ownedFragments(),
   keptConfigs,
   ended(),
   trueViews,

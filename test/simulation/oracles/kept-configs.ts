@@ -1,7 +1,7 @@
 import { EMPTY_HASH } from '#libs/contracts';
 import { Violation, type Oracle, type World } from '../world/world.js';
 
-/** What a node is told to get can be got: nothing goes that somebody still needs. */
+/** Every config that a node is to get can be read: nothing that is still needed is deleted. */
 export const keptConfigs: Oracle = {
   name: 'kept configs',
   onFact(world, fact) {

@@ -1,6 +1,6 @@
 import { Violation, type Oracle } from '../world/world.js';
 
-/** I3: once a config is known-bad no forward lease leads to that hash or recipe. */
+/** I3: after a config is known-bad, no forward lease leads to its hash or recipe. */
 export function knownBad(): Oracle {
   const bad = new Set<string>();
   return {

@@ -2,7 +2,7 @@ import { isLeaseEnd, type Fact } from '#libs/contracts';
 import { Violation, type Oracle } from '../world/world.js';
 
 type Phase = 'draining' | 'applying' | 'settled' | 'uncordoning' | 'released';
-/** From where each phase may be reached. */
+/** The phases from which each phase may be reached. */
 const BEFORE: Readonly<Record<Exclude<Phase, 'draining'>, readonly Phase[]>> = {
   applying: ['draining'],
   settled: ['draining', 'applying'],
@@ -19,8 +19,8 @@ interface Lease {
 }
 
 /**
- * I2, I5: a lease goes through its phases once and in order, is drained for before it is applying, and uncordoned
- * before it is released.
+ * I2, I5: a lease goes through its phases once and in order: drained before it is applying, and uncordoned before it is
+ * released.
  */
 export function leasePhases(): Oracle {
   const leases = new Map<string, Lease>();
@@ -48,14 +48,14 @@ function follow(lease: Lease, fact: Fact): void {
   if (!endsAgain(lease, fact) && !BEFORE[to].includes(lease.phase))
     throw new Violation(`${leaseOf(fact)} goes from ${lease.phase} to ${to}`);
   if (to === 'applying' && !lease.drained)
-    throw new Violation(`${leaseOf(fact)} is applying, and nobody has drained for it`);
+    throw new Violation(`${leaseOf(fact)} is applying, but its node was not drained`);
   if (isLeaseEnd(fact) && lease.drains && !lease.uncordoned)
     throw new Violation(`${leaseOf(fact)} is released, and its node is not uncordoned`);
   lease.phase = isLeaseEnd(fact) ? 'released' : to;
   if (fact.type === 'node.lease.settled') lease.because = fact.because;
 }
 
-/** Who never answered is skipped or removed: its lease then ends another time. */
+/** A node that never answered is skipped or removed. Its lease then ends a second time. */
 const endsAgain = (lease: Lease, fact: Fact): boolean =>
   fact.type === 'node.lease.settled' &&
   lease.phase === 'settled' &&

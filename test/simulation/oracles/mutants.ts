@@ -1,16 +1,18 @@
 import type { Fact } from '#libs/contracts';
 import { drainCore } from '../../../services/drain/src/core/index.js';
+import type { State as MergerState } from '../../../services/merger/src/core/index.js';
+import type { State as SchedulerState } from '../../../services/scheduler/src/core/index.js';
 import type { AnyKind } from '../world/services.js';
 import type { Plan } from '../runs/plan.js';
 import type { PlantedFaults } from '../world/surroundings.js';
 
-/** A fault planted on purpose, to show that an oracle sees it. */
+/** A deliberate bug that an oracle must detect. */
 export interface Mutant extends PlantedFaults {
   readonly name: string;
-  /** How the violation begins that it must lead to. */
+  /** The start of the violation that it must cause. */
   readonly caughtBy: string;
-  /** In which worlds it shows, where not in all. */
-  readonly on?: Pick<Plan, 'kubernetes' | 'actors'>;
+  /** The worlds in which it shows. Undefined for all. */
+  readonly on?: Pick<Plan, 'kubernetes' | 'actors'> & Partial<Pick<Plan, 'minutes'>>;
   readonly service?: (kind: AnyKind) => AnyKind;
 }
 
@@ -22,7 +24,7 @@ const altering =
   (kind: AnyKind): AnyKind =>
     kind.core.name === service ? { ...kind, core: { ...kind.core, ...change(kind.core) } } : kind;
 
-/** Changes what one service makes of a fact; undefined lets it overlook the fact. */
+/** Changes how one service reads a fact. Undefined makes it overlook the fact. */
 const misreads = (service: string, misread: (fact: Fact) => Fact | undefined) =>
   altering(service, (core) => ({
     evolve: (state, entry) => {
@@ -35,18 +37,18 @@ const overlooks = (service: string, type: Fact['type']) =>
 const neverKnownBad = (service: string) =>
   misreads(service, (fact) => (fact.type === 'config.judged' ? { ...fact, knownBad: false } : fact));
 
-/** A world in which only these act: what one of them shows is then soon seen. */
+/** A world in which only these actors act, so that the mutant shows soon. */
 const among = (...actors: readonly string[]): Plan['actors'] => new Map(actors.map((name) => [name, undefined]));
 
-/** One planted fault for each invariant, at least. */
+/** At least one mutant for each invariant. */
 export const MUTANTS: readonly Mutant[] = [
   {
-    name: 'the scheduler counts no lease against its pool',
+    name: 'the scheduler does not count leases against their pool',
     caughtBy: 'I1 budget',
     service: misreads('scheduler', (fact) => (fact.type === 'node.lease.granted' ? { ...fact, free: true } : fact)),
   },
   {
-    name: 'the scheduler takes silent nodes for available',
+    name: 'the scheduler counts silent nodes as available',
     caughtBy: 'I1 budget',
     service: overlooks('scheduler', 'node.silent'),
   },
@@ -63,30 +65,61 @@ export const MUTANTS: readonly Mutant[] = [
     service: overlooks('scheduler', 'node.lease.granted'),
   },
   {
-    name: 'nobody remembers that a config is known-bad',
+    name: 'the services forget that a config is known-bad',
     caughtBy: 'I3 known-bad',
     service: (kind) => neverKnownBad('validator')(neverKnownBad('scheduler')(kind)),
   },
-  { name: 'a node does not put back what it replaced', caughtBy: 'I4 whole files', keepsReplaced: true },
+  { name: 'a node does not restore what it replaced', caughtBy: 'I4 whole files', keepsReplaced: true },
   {
-    name: 'the drain service says drained when nobody drained',
+    name: 'a node accepts an object that was changed in the object store',
+    caughtBy: 'I4 whole files',
+    on: { kubernetes: false, actors: among('changes', 'lost-objects') },
+    takesChangedObjects: true,
+  },
+  {
+    name: 'the drain service reports a node as drained that is not',
     caughtBy: 'I5 drained first',
     service: altering('drain', () => drainCore('none') as unknown as AnyCore),
   },
-  { name: 'the scheduler overlooks a pause', caughtBy: 'I6 paused', service: overlooks('scheduler', 'rollout.paused') },
+  {
+    name: 'the scheduler ignores the pace of a change',
+    caughtBy: 'own pace',
+    on: { kubernetes: false, actors: among('changes', 'paced-changes') },
+    service: misreads('scheduler', (fact) => (fact.type === 'rollout.started' ? { ...fact, maxUnavailable: 0 } : fact)),
+  },
+  {
+    name: 'the merger does not notice that what a change waits for exists now',
+    caughtBy: 'missing references',
+    on: { kubernetes: false, actors: among('changes', 'missing-references'), minutes: 60 },
+    service: misreads('merger', (fact) => (fact.type === 'config.blocked' ? { ...fact, needs: ['Nothing/x'] } : fact)),
+  },
+  {
+    name: 'the validator never ends the wait of a change',
+    caughtBy: 'missing references',
+    on: { kubernetes: false, actors: among('changes', 'missing-references'), minutes: 60 },
+    service: misreads('validator', (fact) => (fact.type === 'config.blocked' ? { ...fact, untilMs: 1e15 } : fact)),
+  },
+  { name: 'the scheduler ignores a pause', caughtBy: 'I6 paused', service: overlooks('scheduler', 'rollout.paused') },
+  {
+    name: 'the scheduler continues a correction of a paused change',
+    caughtBy: 'I6 paused',
+    service: misreads('scheduler', (fact) =>
+      fact.type === 'rollout.paused' && fact.by === 'scheduler' ? undefined : fact,
+    ),
+  },
   {
     name: 'the scheduler forgets that a lease was settled',
     caughtBy: 'I2 I5 lease phases',
     service: overlooks('scheduler', 'node.lease.settled'),
   },
   {
-    name: 'the scheduler takes what belongs together for separate',
+    name: 'the scheduler appends separately what belongs together',
     caughtBy: 'I4 no forward after failure',
     on: { kubernetes: false, actors: among('changes', 'parted-appends') },
     service: altering('scheduler', () => ({ separable: () => true })),
   },
   {
-    name: 'the scheduler takes old reports for new ones',
+    name: 'the scheduler accepts old reports as new',
     caughtBy: 'I7 taken once',
     service: misreads('scheduler', (fact) =>
       fact.type === 'node.reported'
@@ -104,7 +137,7 @@ export const MUTANTS: readonly Mutant[] = [
     })),
   },
   {
-    name: 'the merger overlooks that a rollout is complete',
+    name: 'the merger ignores that a rollout is complete',
     caughtBy: 'I7 I8 I10 ended',
     service: overlooks('merger', 'rollout.complete'),
   },
@@ -115,47 +148,118 @@ export const MUTANTS: readonly Mutant[] = [
       fact.type === 'config.accepted' && Number(fact.change.slice(1)) % 5 === 2 ? undefined : fact,
     ),
   },
-  { name: 'a node only says that it has acted', caughtBy: 'I4 running', onlySaysActed: true },
-  { name: 'a node restarts its machine without leave', caughtBy: 'I5 drained first', restartsUnasked: true },
   {
-    name: 'the guard of an applier that hangs does not look',
+    name: 'the merger treats all sources as one',
+    caughtBy: 'owned fragments',
+    on: { kubernetes: false, actors: among('changes', 'other-sources') },
+    service: misreads('merger', (fact) => (fact.type === 'config.accepted' ? { ...fact, source: 'people' } : fact)),
+  },
+  {
+    name: 'the merger forgets the ids of changes',
+    caughtBy: 'owned fragments',
+    on: { kubernetes: false, actors: among('changes', 'other-sources') },
+    service: misreads('merger', (fact) => (fact.type === 'config.accepted' ? { ...fact, messageId: undefined } : fact)),
+  },
+  {
+    name: 'the merger forgets what a change replaced',
+    caughtBy: 'owned fragments',
+    on: { kubernetes: false, actors: among('changes', 'rollbacks') },
+    service: altering('merger', (core) => ({
+      evolve: (state, entry) => {
+        core.evolve(state, entry);
+        if (entry.fact.type !== 'config.committed') return;
+        const { fragments } = state as MergerState;
+        for (const [id, { replaced: _, ...rest }] of [...fragments.entries()]) fragments.set(id, rest);
+      },
+    })),
+  },
+  { name: 'a node reports actions that it has not taken', caughtBy: 'I4 running', onlySaysActed: true },
+  {
+    name: 'a node restarts its machine without permission',
+    caughtBy: 'I5 drained first',
+    // It takes many changes until one restarts a unit that does not start, without a drain.
+    on: { kubernetes: false, actors: among('changes'), minutes: 60 },
+    restartsUnasked: true,
+  },
+  { name: 'a node confirms changes although probes fail', caughtBy: 'probes', passesProbes: true },
+  {
+    name: 'the scheduler ignores that a node is healthy again',
+    caughtBy: 'probes',
+    on: { kubernetes: false, actors: among('changes', 'failing-probes') },
+    service: overlooks('scheduler', 'node.healthy'),
+  },
+  {
+    name: 'the scheduler ignores policies for unhealthy nodes',
+    caughtBy: 'strict health',
+    on: { kubernetes: false, actors: among('changes', 'failing-probes', 'changing-probes') },
+    service: misreads('scheduler', (fact) =>
+      fact.type === 'config.accepted'
+        ? { ...fact, apply: fact.apply.filter(({ kind }) => kind !== 'RolloutPolicy') }
+        : fact,
+    ),
+  },
+  {
+    name: 'a strict policy also keeps a node on what a failed change left',
+    caughtBy: 'strict health',
+    on: {
+      kubernetes: false,
+      actors: among('changes', 'steering', 'failing-probes', 'changing-probes', 'killed-nodes', 'partitions'),
+      minutes: 60,
+    },
+    service: altering('scheduler', (core) => ({
+      evolve: (state, entry) => {
+        core.evolve(state, entry);
+        const { nodes } = state as SchedulerState;
+        for (const [name, node] of [...nodes.entries()])
+          if (node.lastDesired !== node.report?.hash) nodes.set(name, { ...node, lastDesired: node.report?.hash });
+      },
+    })),
+  },
+  {
+    name: 'the guard ignores an applier that hangs',
     caughtBy: 'I4 in time',
     on: { kubernetes: false, actors: among('changes', 'hung-appliers') },
     guardSleeps: true,
   },
-  { name: 'configs go that nodes are to get', caughtBy: 'kept configs', forgetsNames: true },
   {
-    name: 'the scheduler takes nodes that are out of service in Kubernetes for available',
+    name: 'the guard ignores an applier that was killed',
+    caughtBy: 'I4 in time',
+    on: { kubernetes: false, actors: among('changes', 'killed-nodes') },
+    guardSleeps: true,
+  },
+  { name: 'configs are deleted that nodes are to get', caughtBy: 'kept configs', forgetsNames: true },
+  {
+    name: 'the scheduler counts nodes that are out of service in Kubernetes as available',
     caughtBy: 'I1 budget',
     on: { kubernetes: true, actors: among('changes', 'unready-nodes') },
     service: overlooks('scheduler', 'node.unavailable'),
   },
   {
-    name: 'the scheduler overlooks that another tool has taken a node',
+    name: 'the scheduler ignores that another tool has taken a node',
     caughtBy: 'I1 budget',
     on: { kubernetes: true, actors: among('changes', 'other-operators') },
     service: overlooks('scheduler', 'node.taken'),
   },
   {
-    name: 'the inventory hears of no change of a Node',
+    name: 'the inventory receives no changes of Nodes',
     caughtBy: 'I1 known nodes',
     on: { kubernetes: true, actors: among('changes', 'unready-nodes') },
     overlooksNodes: true,
   },
   {
-    name: 'the inventory takes no report for a sign of life',
+    name: 'the inventory does not count reports as signs of life',
     caughtBy: 'signs of life',
     on: { kubernetes: false, actors: among('changes', 'lost-heartbeats') },
     overlooksReports: true,
   },
   {
-    name: 'a cordon that was found is marked as if it were not',
+    name: 'an existing cordon is marked as set by Sluice',
     caughtBy: 'I5 cordons',
     on: { kubernetes: true, actors: among('changes', 'meddling-people') },
     forgetsFound: true,
   },
   {
-    name: 'what is written to a Node does not rest on what was read',
+    name: 'Nodes are written without checking the version that was read',
     caughtBy: 'I5 cordons',
     on: { kubernetes: true, actors: among('changes', 'meddling-people', 'troubled-api', 'stale-leaders') },
     writesBlindly: true,
@@ -167,7 +271,7 @@ export const MUTANTS: readonly Mutant[] = [
     overlooksPods: true,
   },
   {
-    name: 'the drain service gives nodes back before their lease is over',
+    name: 'the drain service uncordons nodes before their lease is over',
     caughtBy: 'I5 cordons',
     on: { kubernetes: true, actors: among('changes') },
     service: misreads('drain', (fact) =>
@@ -181,19 +285,22 @@ export const MUTANTS: readonly Mutant[] = [
     deletesRefused: true,
   },
   {
-    name: 'a copy that takes over leaves the views as it finds them',
+    name: 'a copy that takes over does not check the views',
     caughtBy: 'I7 true views',
-    on: { kubernetes: false, actors: among('changes', 'killed-services', 'killed-take-overs', 'late-views') },
+    on: {
+      kubernetes: false,
+      actors: among('changes', 'killed-services', 'killed-take-overs', 'late-views', 'killed-starts'),
+    },
     trustsViews: true,
   },
   {
-    name: 'a copy starts from a snapshot and forgets what was in it',
+    name: 'a copy starts from a snapshot and loses its content',
     caughtBy: 'recovery',
     on: { kubernetes: false, actors: among('changes', 'killed-starts') },
     service: altering('inventory', (core) => ({ load: () => core.initial() })),
   },
   {
-    name: 'the ledger is trimmed further than the snapshots reach',
+    name: 'the ledger is trimmed beyond the snapshots',
     caughtBy: 'recovery',
     on: { kubernetes: false, actors: among('changes', 'killed-starts', 'killed-trims') },
     trimsAll: true,

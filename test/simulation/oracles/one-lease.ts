@@ -1,7 +1,7 @@
 import { isLeaseEnd } from '#libs/contracts';
 import { Violation, type Oracle } from '../world/world.js';
 
-/** I2: a node holds at most one lease that is not released. */
+/** I2: a node has at most one lease that is not released. */
 export function oneLease(): Oracle {
   const held = new Map<string, string>();
   return {

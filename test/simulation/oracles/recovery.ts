@@ -2,7 +2,7 @@ import { candidates, fold, newCopy, parseViewKey, readSnapshot } from '#libs/eng
 import type { ServiceCopy } from '../world/service-copy.js';
 import { Violation, type Oracle, type World } from '../world/world.js';
 
-/** A copy can always start from what is stored, and then shows the same as a copy that reads the whole ledger. */
+/** A copy can always start from the stored data, and then shows the same as a copy that reads the whole ledger. */
 export const recovery: Oracle = {
   name: 'recovery',
   onHalt(_world, copy, reason) {

@@ -5,13 +5,13 @@ import { Violation, type Oracle } from '../world/world.js';
 
 interface NodeRecord {
   readonly journal: Journal;
-  /** What ran when the work was begun. */
+  /** What ran when the work started. */
   readonly ran: string | undefined;
 }
 
 /**
- * I4: after work with a restart in its actions, a node that is sound runs what stands there; one that was rolled back
- * may run what it ran before.
+ * I4: after work that includes a restart, a healthy node runs the current content. A node that was rolled back may run
+ * what it ran before.
  */
 export const running = (): Oracle => {
   const known = new Map<string, NodeRecord>();

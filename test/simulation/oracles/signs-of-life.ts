@@ -1,10 +1,10 @@
 import { SILENT_AFTER_MS } from '../world/services.js';
 import { Violation, type Oracle, type World } from '../world/world.js';
 
-/** A decision that rests on what was heard before may take this long to reach the ledger. */
+/** How long a decision that is based on earlier messages may take to reach the ledger. */
 const DECIDED_MS = 20_000;
 
-/** A node that has reported is not said to be silent before its silence has lasted long enough. */
+/** A node that has reported is not recorded as silent before it has been silent for long enough. */
 export const signsOfLife: Oracle = {
   name: 'signs of life',
   onFact(world, fact) {
@@ -17,7 +17,7 @@ export const signsOfLife: Oracle = {
   },
 };
 
-/** Each copy that may have said it has led, with a connection, since then. */
+/** Each copy that may have recorded it has led, with a connection, since then. */
 function listenedSince(world: World, sinceMs: number): boolean {
   const agoMs = world.clock.nowMs - sinceMs;
   return world

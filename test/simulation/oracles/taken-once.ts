@@ -2,7 +2,8 @@ import { takenReport } from '#libs/contracts';
 import { Violation, type Oracle } from '../world/world.js';
 
 /**
- * I7: a report is taken once, however often and late it comes, and none after a later one of the same life of its node.
+ * I7: a report is processed once, no matter how often and how late it arrives, and never after a later one of the same
+ * incarnation of its node.
  */
 export function takenOnce(): Oracle {
   const last = new Map<string, { readonly incarnation: number; readonly nonce: number; readonly seq: number }>();

@@ -1,23 +1,37 @@
+import { contentOf } from '../../../services/applier/src/testing/memory-node.js';
+import { NO_OBJECT } from '../world/performer.js';
 import type { SimNode } from '../world/sim-node.js';
 import { Violation, type Oracle, type World } from '../world/world.js';
 
-/** I4: a node that works on nothing and is sound has exactly the files of the config that it says is in force. */
-export const wholeFiles: Oracle = {
-  name: 'I4 whole files',
-  onJournal(world, node, journal) {
-    if (journal.work === undefined && journal.sound) check(world, node, journal.inForce);
-  },
-  atEnd(world) {
-    for (const node of world.nodes.values())
-      if (node.journal.work === undefined && node.journal.sound) check(world, node, node.journal.inForce);
-  },
-};
+const NEEDED_OBJECT = new RegExp(`rollback failed: .*${NO_OBJECT}`);
 
-/** The files that a config makes of a machine. */
+/**
+ * I4: a healthy node without work has exactly the files of the config that it reports as in force. And to roll back, a
+ * node that was healthy needs nothing from the object store.
+ */
+export function wholeFiles(): Oracle {
+  const soundBefore = new Set<string>();
+  return {
+    name: 'I4 whole files',
+    onJournal(world, node, { work, sound, inForce, lastDealt }) {
+      if (work === undefined && sound) check(world, node, inForce);
+      if (work === undefined && !sound && soundBefore.has(node.name) && NEEDED_OBJECT.test(lastDealt?.reason ?? ''))
+        throw new Violation(`${node.name} cannot roll back ${lastDealt?.lease} without the object store`);
+      if (sound) soundBefore.add(node.name);
+      else soundBefore.delete(node.name);
+    },
+    atEnd(world) {
+      for (const node of world.nodes.values())
+        if (node.journal.work === undefined && node.journal.sound) check(world, node, node.journal.inForce);
+    },
+  };
+}
+
+/** The files that a machine gets from a config. */
 export function filesOf(world: World, node: SimNode, hash: string): ReadonlyMap<string, string> {
   const files = new Map(node.originals);
   for (const entry of world.bus.everConfig({ node: node.name, hash })?.fragments ?? []) {
-    if (entry.kind === 'File') files.set(String(entry.spec['path']), String(entry.spec['content']));
+    if (entry.kind === 'File') files.set(String(entry.spec['path']), contentOf(entry));
   }
   return files;
 }

@@ -1,57 +1,93 @@
+import { sourceOf } from '#libs/contracts';
 import type { Chance } from '../world/chance.js';
 import type { World } from '../world/world.js';
-import { change, poolChange } from './manifests.js';
+import { change, poolChange, referringChange } from './manifests.js';
 
-/** What somebody does to the fleet, once. */
-export type Deed = (world: World, chance: Chance) => void;
+/** One action of a person on the fleet. */
+export type PersonAction = (world: World, chance: Chance) => void;
 
 /** Returns the id of the change. */
-export function publish(world: World, body: object, source = 'people'): string {
-  const change = `c${world.bus.publishChange(source, JSON.stringify(body))}`;
-  world.trace(() => `people publish ${change} ${JSON.stringify(body)}`);
+export function publish(world: World, body: object, source = 'people', id?: string): string {
+  const change = `c${world.bus.publishChange(source, JSON.stringify(body), world.clock.nowMs, id)}`;
+  world.trace(() => `${source} publish ${change} ${id ?? ''} ${JSON.stringify(body)}`);
   return change;
 }
 
-export const publishChange: Deed = (world, chance) => void publish(world, change(world, chance));
-export const publishPool: Deed = (world, chance) =>
+export const publishChange: PersonAction = (world, chance) => void publish(world, change(world, chance));
+export const publishPool: PersonAction = (world, chance) =>
   void publish(world, poolChange(chance, world.cluster !== undefined));
 
-/** The same message comes twice: the publisher had no acknowledgement and gave no id. */
-export const publishTwice: Deed = (world, chance) => {
+/** The same message arrives twice: the publisher got no acknowledgement and used no id. */
+export const publishTwice: PersonAction = (world, chance) => {
   const body = change(world, chance);
   publish(world, body);
   world.clock.after(chance.next() * 3_000, () => publish(world, body));
 };
 
 /**
- * As the merger's shell does on `ops.config.retry`; of a change that was committed or superseded, as a person does who
+ * As the merger's shell does on `ops.config.retry`. For a change that was committed or superseded, like a person who
  * publishes old content again.
  */
-export const retry: Deed = (world, chance) => {
+export const retry: PersonAction = (world, chance) => {
   const { changes } = world.bus;
   if (changes.length === 0) return;
-  const { sequence, text } = chance.pick(changes);
-  publish(world, { ...(JSON.parse(text) as object), author: 'people', retryOf: `c${sequence}` }, 'retry');
+  const { sequence, subject, text } = chance.pick(changes);
+  const body = { ...(JSON.parse(text) as object), author: 'people', retryOf: `c${sequence}` };
+  publish(world, body, sourceOf(subject));
 };
 
-/** Mostly the newest change, for that is the one that is under way. */
+/**
+ * As the merger's shell does on `ops.config.rollback`. Mostly of a recent change, because few others can be rolled
+ * back.
+ */
+export const rollBack: PersonAction = (world, chance) => {
+  const { changes } = world.bus;
+  if (changes.length === 0) return;
+  const { sequence, subject } = chance.pick(chance.flip(0.7) ? changes.slice(-4) : changes);
+  publish(world, { rollbackOf: `c${sequence}`, author: 'people', takeOver: true }, sourceOf(subject));
+};
+
+/** A change that may refer to something that does not exist, or take away what others refer to. */
+export const publishReferring: PersonAction = (world, chance) => void publish(world, referringChange(world, chance));
+
+/** A change with a pace of its own. */
+export const publishPaced: PersonAction = (world, chance) => {
+  const maxUnavailable = chance.pick([1, 2, '1%', '50%', '100%']);
+  const maxFailures = chance.pick([0, 1, 3]);
+  publish(world, { ...change(world, chance), strategy: { maxUnavailable, maxFailures } });
+};
+
+/**
+ * The tool `ci` publishes what people also publish: with or without taking it over, again with the same id, or with an
+ * id that it has used for something else. People may use the same id.
+ */
+export const publishAsOther: PersonAction = (world, chance) => {
+  const body = { ...change(world, chance), ...(chance.flip(0.4) ? { takeOver: true } : {}) };
+  const id = chance.flip(0.7) ? `build-${chance.integer(1, 9)}` : undefined;
+  const publishOnce = (): string => publish(world, body, 'ci', id);
+  publishOnce();
+  if (chance.flip(0.4)) world.clock.after(chance.next() * 3_000, publishOnce);
+  if (id !== undefined && chance.flip(0.3)) publish(world, change(world, chance), 'people', id);
+};
+
+/** Mostly the newest change, because that one is in progress. */
 function someChange(world: World, chance: Chance): string {
   const last = world.bus.changes.length;
-  return `c${chance.happens(0.7) ? last : chance.whole(1, last)}`;
+  return `c${chance.flip(0.7) ? last : chance.integer(1, last)}`;
 }
 
 export const steer =
-  (op: 'pause' | 'resume' | 'abort'): Deed =>
+  (op: 'pause' | 'resume' | 'abort'): PersonAction =>
   (world, chance) =>
     world.ask('scheduler', { op: `rollout.${op}`, change: someChange(world, chance), by: 'people', reason: '' });
 
-export const clear: Deed = (world, chance) => {
+export const clear: PersonAction = (world, chance) => {
   const known = world.bus.viewKeysOf('known-bad').filter((key) => key.startsWith('config.'));
   if (known.length > 0)
     world.ask('validator', { op: 'clear', hash: chance.pick(known).slice(7), by: 'people', reason: 'because' });
 };
 
-export const skip: Deed = (world, chance) => {
+export const skip: PersonAction = (world, chance) => {
   const node = chance.pick([...world.nodes.keys()]);
   world.excused.add(node);
   world.ask('scheduler', { op: 'node.skip', node, by: 'people', reason: '' });
@@ -61,28 +97,28 @@ export function remove(world: World, node: string): void {
   world.excused.add(node);
   world.ask('inventory', { op: 'remove', node, force: true, by: 'people', reason: '' });
 }
-export const removeAny: Deed = (world, chance) => remove(world, chance.pick([...world.nodes.keys()]));
+export const removeAny: PersonAction = (world, chance) => remove(world, chance.pick([...world.nodes.keys()]));
 
-export const askWhy: Deed = (world, chance) =>
+export const askWhy: PersonAction = (world, chance) =>
   world.ask('scheduler', { op: 'node.why', node: chance.pick([...world.nodes.keys()]) });
 
-export const relabel: Deed = (world, chance) => {
+export const relabel: PersonAction = (world, chance) => {
   const node = chance.pick([...world.nodes.values()]);
   node.relabel({
     ...node.labels,
     zone: chance.pick(['a', 'b', 'c']),
-    ...(chance.happens(0.3) ? { role: chance.pick(['edge', 'core', 'none']) } : {}),
-    ...(chance.happens(0.3) ? { mood: chance.pick(['ok', 'sad']) } : {}),
+    ...(chance.flip(0.3) ? { role: chance.pick(['edge', 'core', 'none']) } : {}),
+    ...(chance.flip(0.3) ? { mood: chance.pick(['ok', 'sad']) } : {}),
   });
 };
 
-/** At the end people let everything run that they paused; some also clear away what was switched off for good. */
-export function letGo(world: World, clears: boolean): void {
+/** In the end, people resume everything that they paused. Some also remove what was switched off for good. */
+export function resumeAll(world: World, clears: boolean): void {
   for (const node of clears ? world.nodes.values() : []) if (node.scrapped) remove(world, node.name);
   for (const { sequence } of world.bus.changes) resume(world, `c${sequence}`);
 }
 
-/** Asked until there is an answer. */
+/** Repeats the request until there is an answer. */
 function resume(world: World, paused: string): void {
   world.ask('scheduler', { op: 'rollout.resume', change: paused, by: 'people', reason: '' }, (answer) => {
     if (answer === undefined) world.clock.after(5_000, () => resume(world, paused));

@@ -1,14 +1,14 @@
 import type { Fault } from '../faults/fault.js';
 import * as deeds from './deeds.js';
 
-export { letGo, publish } from './deeds.js';
+export { resumeAll, publish } from './deeds.js';
 export { beginning } from './manifests.js';
 
 const [pause, resume, abort] = [deeds.steer('pause'), deeds.steer('resume'), deeds.steer('abort')];
 const { clear, skip, removeAny, askWhy } = deeds;
 const STEERING = [pause, resume, resume, abort, pause, resume, clear, skip, skip, removeAny, askWhy];
 
-/** What people do on any day. They have names and can be left out as faults can. */
+/** What people do on any day. These actors have names and can be left out, like faults. */
 export const PEOPLE: readonly Fault[] = [
   {
     name: 'changes',

@@ -10,7 +10,7 @@ const manifest = (kind: string, name: string, spec: object): Manifest => ({
   metadata: { name },
   spec,
 });
-/** What a change of /etc/b needs, as policies have it. */
+/** The actions for a change of /etc/b, as policies define them. */
 const B_ACTIONS = [
   [{ kind: 'none' }],
   [{ kind: 'none' }],
@@ -33,16 +33,11 @@ const SELECTORS = [
   { matchLabels: { zone: 'a' } },
 ];
 
-/** What the fleet begins with: a pool for each role, and a probe. */
+/** The initial fragments of the fleet: a pool for each role, and a probe. */
 export function beginning(chance: Chance, kubernetes = false): object {
-  const probe = manifest('Probe', 'app-ok', {
-    nodeSelector: {},
-    file: { path: '/etc/app', matches: '^ok' },
-    timeout: '1s',
-    retries: 0,
-  });
+  const probe = appProbe('^ok');
   if (!kubernetes) return { apply: [pool(chance, 'edge'), pool(chance, 'core'), probe] };
-  // Where there is something to drain, most changes ask for it.
+  // If drains are possible, most changes ask for one.
   const drains = manifest('DisruptionPolicy', 'app', {
     nodeSelector: {},
     files: [{ path: '/etc/app', actions: chance.pick(APP_ACTIONS) }],
@@ -50,7 +45,7 @@ export function beginning(chance: Chance, kubernetes = false): object {
   return { apply: [withDrain(chance, pool(chance, 'edge')), withDrain(chance, pool(chance, 'core')), probe, drains] };
 }
 
-/** A change as somebody may publish it, good or bad. */
+/** A change as somebody may publish it, valid or not. */
 export function change(world: World, chance: Chance): object {
   const version = world.bus.changes.length;
   const app = (): Manifest => file(world, chance, 'app', '/etc/app', version);
@@ -79,10 +74,10 @@ export function change(world: World, chance: Chance): object {
   return { apply: [pool(chance, 'edge'), other()] };
 }
 
-/** Another budget for a pool, or other members, or other words about drains; or the pool goes. */
+/** A pool with another budget, other members or other drain settings. Or the pool is deleted. */
 export function poolChange(chance: Chance, kubernetes: boolean): object {
   const name = chance.pick(['edge', 'core', 'zone-a']);
-  if (chance.happens(0.1)) return { delete: [{ kind: 'Pool', name }] };
+  if (chance.flip(0.1)) return { delete: [{ kind: 'Pool', name }] };
   return { apply: [kubernetes ? withDrain(chance, pool(chance, name)) : pool(chance, name)] };
 }
 
@@ -95,7 +90,7 @@ export function poolThatIgnoresSilence(chance: Chance, kubernetes: boolean): obj
 }
 
 function pool(chance: Chance, name: string): Manifest {
-  const matchLabels = name === 'zone-a' ? { zone: 'a' } : { role: chance.happens(0.9) ? name : 'none' };
+  const matchLabels = name === 'zone-a' ? { zone: 'a' } : { role: chance.flip(0.9) ? name : 'none' };
   const maxUnavailable = chance.pick([1, 1, 2, 2, 3, '50%']);
   return manifest('Pool', name, {
     nodeSelector: { matchLabels },
@@ -106,18 +101,18 @@ function pool(chance: Chance, name: string): Manifest {
   });
 }
 
-/** As pools say how their nodes are drained; or they leave it to the defaults. */
+/** Pools with drain settings, or with the defaults. */
 function withDrain(chance: Chance, { spec, ...rest }: Manifest): Manifest {
   const drain = {
     onTimeout: chance.pick(['fail', 'defer', 'force']),
     onUncordon: chance.pick(['restore', 'restore', 'give-up']),
     unmanaged: chance.pick(['evict', 'block']),
-    ...(chance.happens(0.3) ? { gracePeriod: '3s' } : {}),
+    ...(chance.flip(0.3) ? { gracePeriod: '3s' } : {}),
   };
-  return { ...rest, spec: { ...(spec as object), ...(chance.happens(0.8) ? { drain } : {}) } };
+  return { ...rest, spec: { ...(spec as object), ...(chance.flip(0.8) ? { drain } : {}) } };
 }
 
-/** A file that is good, or bad in one of the ways in which configs are bad. */
+/** A valid file, or one with a typical error. */
 function file(world: World, chance: Chance, name: string, path: string, version: number): Manifest {
   const node = chance.pick([...world.nodes.keys()]);
   const content = chance.pick([
@@ -129,7 +124,7 @@ function file(world: World, chance: Chance, name: string, path: string, version:
     // Bad for every node: its probe fails, or it does not parse.
     `bad v${version}`,
     `ok garbage ${version % 3}`,
-    // One node does not take it.
+    // One node rejects it.
     `ok v${version} unlucky:${node};`,
     ...badForOneKind(version),
   ]);
@@ -137,19 +132,36 @@ function file(world: World, chance: Chance, name: string, path: string, version:
 }
 
 /**
- * Contents that are bad for one kind of node only: the probe of the sad fails, and core does not take it. The recipe is
- * the same for all.
+ * Contents that are bad for only one kind of node: the probe fails on nodes with the mood `sad`, and core nodes reject
+ * it. The recipe is the same for all.
  */
 const badForOneKind = (version: number): readonly string[] => [badForSad(version), badForCore(version)];
 const badForSad = (version: number): string => `{{ node.labels.mood }} v${version % 3}`;
 const badForCore = (version: number): string => `ok v${version % 3} no-{{ node.labels.role }}-but-no-core`;
 
-/** A change for all nodes that is bad for one kind of them, and for which. */
+/** A file for all nodes, and its probe, which does not always match. Or a policy for unhealthy nodes. */
+export function probeChange(world: World, chance: Chance): object {
+  const version = world.bus.changes.length;
+  const content = `${chance.pick(['ok', 'ok', 'bad'])} v${version}`;
+  const app = manifest('File', 'app', { nodeSelector: {}, path: '/etc/app', content });
+  const probe = appProbe(chance.pick(['^ok', '^ok', '^(ok|bad)', '^bad']));
+  const health = manifest('RolloutPolicy', 'health', {
+    nodeSelector: {},
+    maxFailures: 0,
+    health: chance.pick(['strict', 'tolerant']),
+  });
+  return { apply: chance.pick([[app, probe], [app, probe], [probe], [health], [health, app]]) };
+}
+
+const appProbe = (matches: string): Manifest =>
+  manifest('Probe', 'app-ok', { nodeSelector: {}, file: { path: '/etc/app', matches }, timeout: '1s', retries: 0 });
+
+/** A change for all nodes that is bad for only one kind of them, and for which. */
 export function badForOneKindChange(
   world: World,
   chance: Chance,
 ): { readonly body: object; readonly isBadFor: (labels: Readonly<Record<string, string>>) => boolean } {
-  const sad = chance.happens(0.5);
+  const sad = chance.flip(0.5);
   const content = (sad ? badForSad : badForCore)(world.bus.changes.length);
   const body = {
     apply: [manifest('File', 'app', { nodeSelector: {}, path: '/etc/app', content })],
@@ -158,5 +170,37 @@ export function badForOneKindChange(
   return { body, isBadFor: (labels) => (sad ? labels['mood'] === 'sad' : labels['role'] === 'core') };
 }
 
+/** A change of a file whose content is in the object store. */
+export const objectChange = (chance: Chance, sha256: string): object => ({
+  apply: [
+    manifest('File', 'b', {
+      nodeSelector: chance.pick(SELECTORS),
+      path: '/etc/b',
+      contentFrom: { object: 'b.bin', sha256 },
+    }),
+  ],
+  ...strategy(chance),
+});
+
+/** A network that refers to a VRF, the VRF, both, or the end of one of them; perhaps together with a file. */
+export function referringChange(world: World, chance: Chance): object {
+  const name = chance.pick(['red', 'blue']);
+  const vrf = manifest('Vrf', name, { nodeSelector: {}, vrf: name });
+  const id = name === 'red' ? 100 : 200;
+  const mtu = 1_000 + world.bus.changes.length;
+  const network = manifest('Layer2Network', name, { nodeSelector: {}, id, mtu, vrf: name });
+  const gone = [{ kind: chance.pick(['Vrf', 'Layer2Network']), name }];
+  const what = chance.pick<object>([
+    { apply: [network] },
+    { apply: [network] },
+    { apply: [vrf] },
+    { apply: [vrf, network] },
+    { apply: [network, file(world, chance, 'b', '/etc/b', world.bus.changes.length)] },
+    { delete: gone },
+    { delete: gone },
+  ]);
+  return chance.flip(0.5) ? { ...what, strategy: { needsTimeout: chance.pick(['30s', '2m', '1h']) } } : what;
+}
+
 const strategy = (chance: Chance): object =>
-  chance.happens(0.3) ? { strategy: { maxFailures: chance.whole(1, 3) } } : {};
+  chance.flip(0.3) ? { strategy: { maxFailures: chance.integer(1, 3) } } : {};

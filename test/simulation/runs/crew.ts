@@ -12,19 +12,22 @@ export interface Tally {
   readonly seeds: number;
   readonly facts: number;
   readonly failed: readonly FailedSeed[];
-  /** How often each fault bit. */
+  /** How often each fault took effect. */
   readonly fired: Readonly<Record<string, number>>;
 }
 const NOTHING: Tally = { seeds: 0, facts: 0, failed: [], fired: {} };
 
-/** Seeds to run: from the first, so many. Small, so that all processors end at nearly the same time. */
+/**
+ * The seeds to run: the first one, and how many. Portions are small, so that all processors finish at nearly the same
+ * time.
+ */
 interface Portion {
   readonly from: number;
   readonly seeds: number;
 }
 const PORTION = 20;
 
-/** Runs seeds on several processors at once; tells how far it is after each portion. */
+/** Runs seeds on several processors at once. Reports progress after each portion. */
 export async function runCrew(
   { from, seeds, workers }: Options,
   args: readonly string[],
@@ -40,16 +43,20 @@ export async function runCrew(
     tally = sum(tally, part);
     onProgress(tally);
   };
-  await Promise.all(Array.from({ length: Math.min(workers, portions.length) }, () => employ(args, take, add)));
+  await Promise.all(Array.from({ length: Math.min(workers, portions.length) }, () => runWorker(args, take, add)));
   return { ...tally, failed: [...tally.failed].sort((a, b) => a.seed - b.seed) };
 }
 
-function employ(args: readonly string[], take: () => Portion | undefined, add: (part: Tally) => void): Promise<void> {
+function runWorker(
+  args: readonly string[],
+  take: () => Portion | undefined,
+  add: (part: Tally) => void,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     const worker = new Worker(__filename, { workerData: args });
     const next = (): void => {
       const portion = take();
-      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is no window
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is not a window
       if (portion !== undefined) worker.postMessage(portion);
       else void worker.terminate().then(() => resolve());
     };
@@ -62,13 +69,13 @@ function employ(args: readonly string[], take: () => Portion | undefined, add: (
   });
 }
 
-/** In a worker: runs each portion that it is given, and sends its tally back. */
+/** In a worker: runs each portion that it receives, and returns its tally. */
 function work(port: MessagePort): void {
   const { plan } = readOptions(workerData as readonly string[]);
   port.on('message', ({ from, seeds }: Portion) => {
     let tally = NOTHING;
     for (let seed = from; seed < from + seeds; seed++) tally = sum(tally, tallyOf(runPlan(plan(seed))));
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is no window
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is not a window
     port.postMessage(tally);
   });
 }

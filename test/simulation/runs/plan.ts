@@ -3,26 +3,26 @@ import { DRAWN_FAULTS, FAULTS, KUBERNETES_FAULTS, LATER_FAULTS, SINGLE_FAULTS } 
 import type { Fault } from '../faults/fault.js';
 import { PEOPLE } from '../people/index.js';
 
-/** A run as data: what a seed makes of it, and what a shrunk failure leaves of that. */
+/** A run as data: generated from a seed, or reduced by shrinking a failure. */
 export interface Plan {
   readonly seed: number;
   readonly nodes: number;
-  /** Of each service. */
+  /** Copies of each service. */
   readonly copies: number;
   /** How long people and faults act. */
   readonly minutes: number;
-  /** Who acts; with the numbers of what of it happens, or all of it. */
+  /** The actors, each with the numbers of the occurrences that happen, or all of them. */
   readonly actors: ReadonlyMap<string, ReadonlySet<number> | undefined>;
-  /** Waits out the longest distance between two tries several times, though everything came to rest. */
+  /** Whether to wait several times the longest interval between two tries, even if everything is at rest. */
   readonly patient: boolean;
-  /** Nodes are Kubernetes', which drains them. */
+  /** Whether the nodes are Kubernetes nodes, which Sluice drains. */
   readonly kubernetes: boolean;
 }
 
-/** Everything that may act in a run: what people do on any day, and the faults. */
+/** Everything that may act in a run: people and faults. */
 export const ACTORS: readonly Fault[] = [...PEOPLE, ...FAULTS, ...KUBERNETES_FAULTS];
 
-/** One seed in so many is patient. */
+/** One in this many seeds is patient. */
 const PATIENT = 20;
 
 export function planOf(seed: number): Plan {
@@ -35,16 +35,16 @@ export function planOf(seed: number): Plan {
   const drawnBy =
     (share: number) =>
     ({ name }: Fault): boolean =>
-      new Chance(seed, `plan of ${name}`).happens(share);
+      new Chance(seed, `plan of ${name}`).flip(share);
   const later = [...LATER_FAULTS.filter(drawnBy(0.3)), ...SINGLE_FAULTS.filter(drawnBy(0.05))].map(({ name }) => name);
-  // Its own chance: what is added there leaves all other runs as they were.
+  // It has its own random numbers, so that additions leave all other runs unchanged.
   const cluster = new Chance(seed, 'kubernetes plan');
-  const kubernetes = cluster.happens(0.5);
-  const troubles = kubernetes ? KUBERNETES_FAULTS.filter(() => cluster.happens(0.4)).map(({ name }) => name) : [];
-  const people = PEOPLE.filter(({ name }) => name === 'changes' || chance.happens(0.6)).map(({ name }) => name);
+  const kubernetes = cluster.flip(0.5);
+  const troubles = kubernetes ? KUBERNETES_FAULTS.filter(() => cluster.flip(0.4)).map(({ name }) => name) : [];
+  const people = PEOPLE.filter(({ name }) => name === 'changes' || chance.flip(0.6)).map(({ name }) => name);
   return {
     seed,
-    nodes: chance.happens(0.1) ? chance.whole(6, 9) : chance.whole(2, 5),
+    nodes: chance.flip(0.1) ? chance.integer(6, 9) : chance.integer(2, 5),
     copies: chance.pick([1, 2, 2, 3]),
     minutes: chance.pick([4, 6, 6, 8, 15]),
     actors: new Map([...people, ...drawn, ...later, ...troubles].map((name) => [name, undefined])),
@@ -53,7 +53,7 @@ export function planOf(seed: number): Plan {
   };
 }
 
-/** The arguments that make this plan of its seed again. */
+/** The arguments that create this plan from its seed again. */
 export function argumentsFor(plan: Plan): string {
   const whole = planOf(plan.seed);
   const only = [...plan.actors]
@@ -70,7 +70,7 @@ export function argumentsFor(plan: Plan): string {
   ].join(' ');
 }
 
-/** `changes:1+4,lost-answers` as actors. Throws on a name that nobody has, and on what are no numbers. */
+/** Parses `changes:1+4,lost-answers` as actors. Throws for unknown names and for invalid numbers. */
 export function actorsOf(text: string): Plan['actors'] {
   if (text === 'nobody') return new Map();
   return new Map(

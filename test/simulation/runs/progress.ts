@@ -1,10 +1,10 @@
 import type { Tally } from './crew.js';
 
-/** Not on a terminal, a line that often is enough. */
+/** How often to print a line if the output is not a terminal. */
 const LINE_EVERY_MS = 15_000;
 const TERMINAL_EVERY_MS = 200;
 
-/** How far a long run is, for people: one line that changes on a terminal, a line now and then elsewhere. */
+/** Shows the progress of a long run: one line that changes on a terminal, and a line now and then elsewhere. */
 export class Progress {
   private readonly startedMs = performance.now();
   private shownMs = this.startedMs;

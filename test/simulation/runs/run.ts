@@ -2,7 +2,7 @@ import { Chance } from '../world/chance.js';
 import { ACTORS, planOf, type Plan } from './plan.js';
 import { Stage } from '../faults/fault.js';
 import { newOracles } from '../oracles/index.js';
-import { beginning, letGo, publish } from '../people/index.js';
+import { beginning, resumeAll, publish } from '../people/index.js';
 import { NO_TROUBLE } from '../world/performer.js';
 import type { Mutant } from '../oracles/mutants.js';
 import { keepUp } from '../world/upkeep.js';
@@ -16,9 +16,9 @@ export interface Outcome {
   readonly failure: string | undefined;
   /** When it failed, by the simulated clock. */
   readonly endedMs: number;
-  /** How often each fault bit. */
+  /** How often each fault took effect. */
   readonly fired: ReadonlyMap<string, number>;
-  /** What happened of each actor, by number. */
+  /** The occurrences of each actor, by number. */
   readonly occurrences: ReadonlyMap<string, readonly number[]>;
 }
 
@@ -27,17 +27,17 @@ export interface RunOptions {
   readonly mutant?: Mutant;
 }
 
-/** Long enough for the longest distance between two tries, several times. */
+/** Several times the longest interval between two tries. */
 const QUIET_MS = 5 * 3_600_000;
 /**
- * So long nothing was appended, and everything is as it should be: then it mostly stays so. What comes later, patient
- * runs see.
+ * If nothing was appended for this long and everything is as it should be, it mostly stays so. Patient runs also see
+ * what happens later.
  */
 const REST_MS = 8 * 60_000;
 
 export const runSeed = (seed: number, options: RunOptions = {}): Outcome => runPlan(planOf(seed), options);
 
-/** One run: a fleet, people and faults as planned; then calm; then everything must have come to its end. */
+/** One run: a fleet with people and faults as planned, then without faults, until everything has ended. */
 export function runPlan(plan: Plan, options: RunOptions = {}): Outcome {
   const world = new World(
     plan.seed,
@@ -84,9 +84,9 @@ function runWorld(world: World, plan: Plan): void {
     if (plan.actors.has(actor.name)) actor.arrange(new Stage(world, actor, busyMs, plan.actors.get(actor.name)));
   }
   world.run(busyMs);
-  calm(world);
+  endFaults(world);
   world.run(busyMs + 60_000);
-  letGo(world, plan.seed % 2 === 0);
+  resumeAll(world, plan.seed % 2 === 0);
   if (!comesToRest(world, busyMs + QUIET_MS, plan.patient)) world.observe((oracle) => oracle.atEnd?.(world));
 }
 
@@ -98,11 +98,11 @@ function addNodes(world: World, nodes: number): void {
       zone: chance.pick(['a', 'b']),
       mood: chance.pick(['ok', 'ok', 'sad']),
     };
-    world.addNode(`n${i}.dc1`, labels, chance.happens(0.3));
+    world.addNode(`n${i}.dc1`, labels, chance.flip(0.3));
   }
 }
 
-/** Somebody leads again soon after a leader is gone. */
+/** Elects another leader soon after a leader is gone. */
 function elect(world: World): void {
   for (const name of new Set(world.copies.map((copy) => copy.kind.core.name))) {
     if (!world.serving(name).some((copy) => copy.elected)) world.serving(name)[0]?.lead();
@@ -110,8 +110,8 @@ function elect(world: World): void {
   world.clock.after(5_000, () => elect(world));
 }
 
-/** All faults are over. */
-function calm(world: World): void {
+/** Ends all faults. */
+function endFaults(world: World): void {
   Object.assign(world.conditions, NORMAL_CONDITIONS);
   for (const copy of world.copies) {
     copy.reconnect();
@@ -122,13 +122,13 @@ function calm(world: World): void {
     node.reconnect();
     if (!node.alive) node.start();
   }
-  world.cluster?.calm(world.nodes.keys());
+  world.cluster?.undoInterference(world.nodes.keys());
   world.trace(() => 'calm');
 }
 
 /**
- * Lets time go by until everything is as it should be and at rest; at most until `endMs`, and then somebody has to look
- * why it is not.
+ * Advances the time until everything is as it should be and nothing is in progress. Gives up at `endMs`, which counts
+ * as a failure.
  */
 function comesToRest(world: World, endMs: number, patient: boolean): boolean {
   const { clock } = world;

@@ -8,13 +8,12 @@ export interface ShrinkResult {
   readonly runs: number;
 }
 
-/** Each run is a fraction of a second; a failure that is still large after so many will not get much smaller. */
+/**
+ * Each run takes a fraction of a second. A failure that is still large after this many runs will not get much smaller.
+ */
 const MOST_RUNS = 400;
 
-/**
- * Makes a plan that fails smaller, as long as it fails in the same way: fewer faults, nodes, copies and minutes, fewer
- * occurrences.
- */
+/** Reduces a failing plan as long as it fails in the same way: fewer faults, nodes, copies, minutes and occurrences. */
 export function shrink(plan: Plan, options: RunOptions = {}): ShrinkResult | undefined {
   const first = runPlan(plan, options);
   if (first.failure === undefined) return undefined;
@@ -51,7 +50,7 @@ class Search {
     }
   }
 
-  /** One part in the place of what is several faults at once. */
+  /** Replaces a combined fault with one of its parts. */
   takeApart(): void {
     for (const { name, parts = [] } of ACTORS.filter((actor) => this.plan.actors.has(actor.name))) {
       const others = [...this.plan.actors].filter(([other]) => other !== name);
@@ -64,9 +63,9 @@ class Search {
     for (const value of values) if (value < this.plan[field] && this.take({ ...this.plan, [field]: value })) return;
   }
 
-  /** Drops halves of all that happened, then quarters, and so on. */
+  /** Drops halves of all occurrences, then quarters, and so on. */
   dropOccurrences(): void {
-    let all = this.happened();
+    let all = this.allOccurrences();
     for (
       let size = Math.ceil(all.length / 2);
       size >= 1 && all.length > 0;
@@ -80,11 +79,11 @@ class Search {
     }
   }
 
-  private happened(): readonly (readonly [string, number])[] {
+  private allOccurrences(): readonly (readonly [string, number])[] {
     return [...this.outcome.occurrences].flatMap(([name, numbers]) => numbers.map((number) => [name, number] as const));
   }
 
-  /** Actors that do nothing one by one, such as lost answers, stay whole. */
+  /** Actors without single occurrences, such as lost answers, are kept or dropped as a whole. */
   private withOnly(kept: readonly (readonly [string, number])[]): Plan['actors'] {
     return new Map(
       [...this.plan.actors.keys()].flatMap((name) => {
@@ -107,11 +106,11 @@ class Search {
   }
 }
 
-/** What broke, without names and numbers: the oracle that saw it, or the error. */
+/** The kind of a failure, without names and numbers: the oracle that detected it, or the error. */
 export const kindOf = (failure: string | undefined): string =>
   (/^Violation: [^:]*/.exec(failure ?? '')?.[0] ?? (failure ?? '').split('\n')[0] ?? '').replaceAll(/\d+/g, '');
 
-/** What failed, and how to run it again, for people; made smaller first, which takes a while. */
+/** The failure, shrunk first, which takes a while, and how to run it again. */
 export function describeFailure({ seed, failure }: FailedSeed, plan: Plan, shrinks: boolean): string {
   const smaller = shrinks ? shrink(plan) : undefined;
   const lines = [`seed ${seed} fails: ${failure}`, `  replay: npm run sim -- ${argumentsFor(plan)} --trace`];

@@ -10,6 +10,8 @@ import {
   encodeView,
   factSubject,
   configKey,
+  desiredSubject,
+  ID_HEADER,
   reportSubject,
   type Config,
   type Fact,
@@ -39,12 +41,18 @@ export interface StoredMessage {
   readonly text: string;
 }
 
-/** A report as it stands in its stream; read from its text once, for all who read it. */
+/** A change as it is stored in its stream. */
+export interface StoredChange extends StoredMessage {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly storedMs: number;
+}
+
+/** A report as it is stored in its stream. Its text is decoded once for all readers. */
 export interface StoredReport extends StoredMessage {
   readonly report: NodeReport;
 }
 
-/** A view's value, read from its text once: it is what everybody would read. */
+/** The value of a view. Its text is decoded once for all readers. */
 interface StoredView {
   readonly revision: number;
   readonly ledger: number;
@@ -55,7 +63,9 @@ const ABSENT: StoredView = { revision: 0, ledger: 0, text: '' };
 
 /** The server: streams, buckets and blobs, as they are on its disk. It keeps what it acknowledged. */
 export class SimBus {
-  readonly changes: StoredMessage[] = [];
+  readonly changes: StoredChange[] = [];
+  /** The position up to which the stream is trimmed. People remember the rest, but services cannot read it. */
+  trimmedChanges = 0;
   readonly reports: StoredReport[] = [];
   readonly ledger: {
     readonly sequence: number;
@@ -63,24 +73,26 @@ export class SimBus {
     readonly targets?: Targets;
     readonly atMs: number;
   }[] = [];
-  /** What stands in the bucket, and all that ever stood there, which only oracles remember. */
+  /** The current configs, and all that were ever stored, which only oracles may read. */
   readonly configs = new Map<string, string>();
   readonly everConfigs = new Map<string, string>();
-  /** Configs with a time to live: when it is over. */
+  /** Configs with a time to live, and when they expire. */
   readonly endsMs = new Map<string, number>();
   readonly targets = new Map<string, Targets>();
-  /** Configs by their text, read once. */
+  /** The object store, by sha256: whether an object still has the right content. */
+  readonly objects = new Map<string, 'right' | 'changed'>();
+  /** Configs by their text, each parsed once. */
   private readonly parsed = new Map<string, Config>();
   private readonly values = new Map<string, StoredView>();
-  /** Of services, by their places; without text while one is being written, or when that was cut off. */
+  /** Snapshots of services, by slot. Without text while one is being written, or if the write was interrupted. */
   readonly snapshots = new Map<string, { readonly info: SnapshotInfo; readonly text: string | undefined }>();
-  /** Where the ledger begins for readers; oracles remember all of it. */
+  /** The first sequence of the ledger that readers see. Oracles remember all of it. */
   first = 1;
   /** The highest ledger sequence that any view shows. */
   highestView = 0;
-  /** How often any view was written. */
+  /** The number of writes to any view. */
   viewsWritten = 0;
-  /** Called after each append, view and stored message. */
+  /** Called after each append, each write of a view, and each stored message. */
   onAppend: (fact: Fact, sequence: number) => void = () => undefined;
   onView: (key: ViewKey) => void = () => undefined;
   onInput: (stream: 'changes' | 'reports') => void = () => undefined;
@@ -90,9 +102,10 @@ export class SimBus {
     return this.ledger.length;
   }
 
-  publishChange(source: string, text: string): number {
+  publishChange(source: string, text: string, storedMs: number, id?: string): number {
     const sequence = this.changes.length + 1;
-    this.changes.push({ sequence, subject: `config.desired.${source}`, text });
+    const headers: Record<string, string> = id === undefined ? {} : { [ID_HEADER]: id };
+    this.changes.push({ sequence, subject: desiredSubject(source), text, headers, storedMs });
     this.onInput('changes');
     return sequence;
   }
@@ -104,7 +117,7 @@ export class SimBus {
     this.onInput('reports');
   }
 
-  /** All or nothing, and only on the expected end. */
+  /** All or nothing, and only if the ledger ends where expected. */
   append(facts: readonly NewFact[], expected: number, nowMs: number): boolean {
     if (expected !== this.last) return false;
     const at = new Date(nowMs).toISOString();
@@ -143,12 +156,17 @@ export class SimBus {
   }
 
   /** Compare-and-set on the revision that was read. */
-  putView(key: ViewKey, body: ViewBody, ledger: number, revision: number): boolean {
+  putView(key: ViewKey, body: ViewBody | undefined, ledger: number, revision: number): boolean {
     const name = `${key.bucket}/${key.key}`;
     const known = this.revision(key);
     if (known.revision !== revision || known.ledger > ledger) return false;
-    const text = encodeView(key.bucket, { ...body, ledger } as never);
-    this.values.set(name, { revision: revision + 1, ledger, text });
+    if (body === undefined) this.values.delete(name);
+    else
+      this.values.set(name, {
+        revision: revision + 1,
+        ledger,
+        text: encodeView(key.bucket, { ...body, ledger } as never),
+      });
     this.viewsWritten += 1;
     this.highestView = Math.max(this.highestView, ledger);
     this.onView(key);
@@ -172,7 +190,7 @@ export class SimBus {
       .map((name) => name.slice(bucket.length + 1));
   }
 
-  /** As a sweep sees them. */
+  /** The stored configs as a sweep sees them. */
   get storedConfigs(): readonly StoredBlob[] {
     return [...this.configs.keys()].map((key) => ({ key, storedMs: 0, marked: this.endsMs.has(key) }));
   }
@@ -192,6 +210,7 @@ export class SimBus {
       this.targets.set(key, targets);
       return [key];
     },
+    'missing-objects': ({ hashes }) => new Set(hashes.filter((hash) => !this.objects.has(hash))),
     pause: () => undefined,
   };
 
@@ -199,7 +218,7 @@ export class SimBus {
     return this.configs.get(configKey(node, hash));
   }
 
-  /** For oracles: also one that is gone by now. */
+  /** For oracles: also returns configs that were deleted. */
   everConfig({ node, hash }: ConfigName): Config | undefined {
     return hash === EMPTY_HASH ? EMPTY_CONFIG : this.parsedConfig(this.everConfigs.get(configKey(node, hash)));
   }

@@ -1,6 +1,6 @@
 /**
- * All chance of a simulation comes from one seed (mulberry32, public domain by Tommy Ettinger). Each use has its own
- * sequence, by name: leaving one fault out then leaves the others as they were.
+ * All random numbers of a simulation come from one seed (mulberry32, public domain by Tommy Ettinger). Each use has its
+ * own named sequence, so that leaving out one fault does not change the others.
  */
 export class Chance {
   private state: number;
@@ -18,17 +18,18 @@ export class Chance {
     return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
   }
 
-  /** A whole number from `low` to `high`, both included. */
-  whole(low: number, high: number): number {
+  /** An integer from `low` to `high`, both included. */
+  integer(low: number, high: number): number {
     return low + Math.floor(this.next() * (high - low + 1));
   }
 
-  happens(share: number): boolean {
-    return this.next() < share;
+  /** Returns true with this probability. */
+  flip(probability: number): boolean {
+    return this.next() < probability;
   }
 
   pick<T>(items: readonly T[]): T {
-    return items[this.whole(0, items.length - 1)] as T;
+    return items[this.integer(0, items.length - 1)] as T;
   }
 }
 

@@ -1,10 +1,10 @@
-/** Simulated time and what is to happen: events in order of time, then of their making. */
+/** Simulated time and scheduled events, ordered by time and then by creation. */
 export class Clock {
   nowMs = 0;
-  /** The next one last. */
+  /** The next event is the last element. */
   private readonly events: { readonly atMs: number; readonly run: () => void }[] = [];
 
-  /** Lets `run` happen after `delayMs`. */
+  /** Runs `run` after `delayMs`. */
   after(delayMs: number, run: () => void): void {
     const { events } = this;
     const atMs = this.nowMs + Math.max(0, delayMs);
@@ -17,7 +17,7 @@ export class Clock {
     events.splice(low, 0, { atMs, run });
   }
 
-  /** Lets the next event happen; false when there is none before `untilMs`. */
+  /** Runs the next event. Returns false if there is none before `untilMs`. */
   step(untilMs: number): boolean {
     const next = this.events.at(-1);
     if (next === undefined || next.atMs > untilMs) return false;

@@ -2,23 +2,23 @@ import { newJournal, type Hang, type Journal } from '../../../services/applier/s
 import { MemoryFiles } from '../../../services/applier/src/testing/memory-node.js';
 import { EMPTY_HASH } from '#libs/contracts';
 
-/** What survives kill -9 of the applier: its state folder and the machine's files. */
+/** What survives kill -9 of the applier: its state folder and the files of the machine. */
 export class Disk {
   configs = new Map<string, string>();
   files: MemoryFiles;
-  /** What a guard left for who has the journal next. */
+  /** What a guard left for the next process that reads the journal. */
   hang: Hang | undefined;
   private journal: string;
   private previous: string;
   private parsed: Journal | undefined;
 
-  constructor(node: string, originals: ReadonlyMap<string, string>) {
-    this.files = new MemoryFiles(originals);
+  constructor(node: string, originals: ReadonlyMap<string, string>, digestOf?: (content: string) => string) {
+    this.files = new MemoryFiles(originals, digestOf);
     this.journal = JSON.stringify(newJournal(node, EMPTY_HASH));
     this.previous = this.journal;
   }
 
-  /** As the state folder does: the copy before counts when the last one cannot be read, and is not lost with it. */
+  /** Like the state folder: the previous copy is used if the last one is unreadable, and is not lost with it. */
   readJournal(): Journal {
     const parsed = this.parsed ?? parsedJournal(this.journal);
     if (parsed === undefined) this.journal = this.previous;
@@ -26,7 +26,7 @@ export class Disk {
     return this.parsed;
   }
 
-  /** An unfinished work is written twice. */
+  /** Unfinished work is written twice. */
   writeJournal(journal: Journal): void {
     const text = JSON.stringify(journal);
     this.previous = journal.work === undefined ? this.journal : text;
@@ -34,7 +34,7 @@ export class Disk {
     this.parsed = undefined;
   }
 
-  /** Power fails in the middle of a write: half of the new journal stands where the last one stood. */
+  /** The power fails during a write: half of the new journal replaces the last one. */
   tearJournal(journal: Journal): void {
     const text = JSON.stringify(journal);
     this.previous = this.journal;
@@ -42,11 +42,12 @@ export class Disk {
     this.parsed = undefined;
   }
 
-  /** As it is now, to be put back some day. */
+  /** A copy of its current content, which may be restored later. */
   backup(): Disk {
     const copy = new Disk('', new Map());
     copy.configs = new Map(this.configs);
-    copy.files = new MemoryFiles(this.files);
+    copy.files = new MemoryFiles(this.files, this.files.digestOf);
+    for (const [digest, content] of this.files.contents) copy.files.contents.set(digest, content);
     copy.journal = this.journal;
     copy.previous = this.previous;
     return copy;

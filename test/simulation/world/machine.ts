@@ -3,14 +3,14 @@ import type { Refusal } from '../../../services/applier/src/core/index.js';
 import type { Disk } from './disk.js';
 import type { Participant, Surroundings } from './surroundings.js';
 
-/** The one unit there is; what it reads. */
+/** The file of the only unit. */
 export const UNIT_FILE = '/etc/b';
 export const unitStartsWith = (content: string | undefined): boolean => content?.startsWith('bad') !== true;
-/** How long a machine takes to go down, and to come up: some longer than their lease lasts. */
+/** How long a machine takes to go down and to boot. Some take longer than their lease lasts. */
 const DOWN_MS = [500, 3_000, 3_000, 70_000];
 const UP_MS = [2_000, 8_000, 8_000, 90_000];
 
-/** The node that a machine is of, as the machine sees it. */
+/** The node of a machine, as the machine sees it. */
 export interface Host extends Participant {
   readonly world: Surroundings;
   readonly disk: Disk;
@@ -19,17 +19,17 @@ export interface Host extends Participant {
   reboot(): void;
 }
 
-/** What a machine runs, which its files alone do not say: a unit with the content that it was started with. */
+/** What a machine runs, which its files alone do not tell: a unit with the content with which it was started. */
 export class Machine {
-  /** Undefined where there was no file. */
+  /** Undefined if there was no file. */
   running: string | undefined;
   private failed = false;
-  /** Restarts that were begun; one that was overtaken by another, or by another disk, is none. */
+  /** The number of restarts. A restart has no effect if it was overtaken by another one, or by another disk. */
   private boots = 0;
 
   constructor(private readonly node: Host) {}
 
-  /** Everything is started with what stands there. */
+  /** Starts everything with the current files. */
   booted(): void {
     this.boots += 1;
     this.start();
@@ -59,12 +59,13 @@ export class Machine {
   }
 
   /**
-   * The applier is told at once that it begins; some machines never go down, and of a switched-off one nobody hears.
+   * The applier learns at once that the restart begins. Some machines never go down, and a machine that is switched off
+   * reports nothing.
    */
   private restart(): undefined {
     const { node } = this;
     const { chance, clock } = node.world;
-    const [downMs, upMs, hangs] = [chance.pick(DOWN_MS), chance.pick(UP_MS), chance.happens(0.1)];
+    const [downMs, upMs, hangs] = [chance.pick(DOWN_MS), chance.pick(UP_MS), chance.flip(0.1)];
     const { boots } = this;
     if (hangs) return;
     clock.after(downMs, () => {

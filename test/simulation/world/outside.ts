@@ -1,9 +1,7 @@
 import type { Fact } from '#libs/contracts';
 import type { Surroundings } from './surroundings.js';
 
-/**
- * Another tool drains: it hears the lease with its `drain`, and answers through ops.node.drained until that is taken.
- */
+/** Another tool drains: it receives leases with `drain`, and reports with ops.node.drained until that is accepted. */
 export class Outside {
   /** What it has cordoned: node → lease. */
   readonly cordoned = new Map<string, string>();
@@ -11,7 +9,7 @@ export class Outside {
 
   constructor(private readonly world: Surroundings) {}
 
-  hear(fact: Fact): void {
+  onFact(fact: Fact): void {
     if (fact.type === 'node.lease.granted' && fact.phase === 'draining') this.drain(fact.node, fact.lease);
     if (fact.type === 'node.lease.settled') this.over.add(fact.lease);
     if (fact.type === 'node.lease.uncordoning' && this.cordoned.get(fact.node) === fact.lease)

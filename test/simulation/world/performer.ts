@@ -1,41 +1,57 @@
 import { EMPTY_CONFIG, EMPTY_HASH, nodeToken, type Config, type ConfigEntry } from '#libs/contracts';
+import { objectRefOf } from '#libs/manifests';
 import {
+  entriesWithObject,
   UNREACHABLE,
+  type Outcomes,
   type ProbeResult,
   type Refusal,
   type Step,
   type StepAnswer,
   type StepOf,
 } from '../../../services/applier/src/core/index.js';
+import { contentOf } from '../../../services/applier/src/testing/memory-node.js';
 import type { Disk } from './disk.js';
 import type { Machine } from './machine.js';
 import type { Participant, Surroundings } from './surroundings.js';
 
-/** What is wrong with the machine for a time. */
+/** Temporary problems of the machine. */
 export interface Trouble {
-  /** Nothing can be written: neither state folder nor files. */
+  /** Nothing can be written: neither the state folder nor files. */
   readonly full: boolean;
-  /** Files that nobody can write. */
+  /** Files that cannot be written. */
   readonly readOnly: readonly string[];
-  /** How often a probe says the opposite. */
+  /** How often the result of a probe is inverted. */
   readonly flapping: number;
+  /** Every probe fails. */
+  readonly failing: boolean;
 }
-export const NO_TROUBLE: Trouble = { full: false, readOnly: [], flapping: 0 };
+export const NO_TROUBLE: Trouble = { full: false, readOnly: [], flapping: 0, failing: false };
 const NO_SPACE: Refusal = { fault: 'node', reason: 'no space left on device' };
 const READ_ONLY: Refusal = { fault: 'node', reason: 'read-only file' };
 
-/** What a node's applier works on. */
+export const NO_OBJECT = 'the object is not on this machine';
+/** What an object that was changed in the object store has before its sha256. */
+const CHANGED = 'changed ';
+/** A node that computes no sha256, and believes the object store. */
+export const takenDigest = (content: string): string =>
+  content.startsWith(CHANGED) ? content.slice(CHANGED.length) : content;
+
+/** What the applier of a node works on. */
 interface Place extends Participant {
   readonly world: Surroundings;
   readonly disk: Disk;
   readonly machine: Machine;
   readonly trouble: Trouble;
+  /** When the result of a probe was last inverted, by the clock of the machine. */
+  readonly inversion: { lastMs: number };
+  readonly bootMs: number;
   readonly connected: boolean;
-  /** By how much its wall clock is wrong. */
+  /** The error of its wall clock. */
   readonly wallSkewMs: number;
 }
 
-/** Carries out a step of a node's applier, at once. */
+/** Carries out a step of a node's applier, immediately. */
 export function perform(node: Place, step: Step): StepAnswer {
   const { disk, machine, trouble, world } = node;
   switch (step.do) {
@@ -49,16 +65,21 @@ export function perform(node: Place, step: Step): StepAnswer {
     case 'tidy':
       if (trouble.full) return void noSpace(world);
       for (const hash of disk.configs.keys()) if (!step.configs.includes(hash)) disk.configs.delete(hash);
+      disk.files.tidy(step.journal);
       disk.hang = undefined;
       return undefined;
+    case 'fetch-object':
+      return fetchObject(node, step.entry);
+    case 'prefetch':
+      return prefetch(node, step.hash);
     case 'check':
-      return step.config.fragments.flatMap((entry) => refusesContent(entry) ?? []);
+      return { refusals: step.config.fragments.flatMap((entry) => refusesContent(entry) ?? []), shared: {} };
     case 'read-before':
-      return trouble.full ? NO_SPACE : disk.files.originals(step.entries, step.known);
+      return trouble.full ? NO_SPACE : disk.files.originals(step.entries, step.originals);
     case 'snapshot':
-      return {};
+      return trouble.full ? NO_SPACE : disk.files.snapshot(step.entries);
     case 'run-probes':
-      return step.probes.map((probe) => probed(node, probe));
+      return probed(node, step.probes);
     case 'apply':
       return refuses(node, String(step.entry.spec['path'])) ?? apply(node, step.entry);
     case 'restore':
@@ -71,6 +92,9 @@ export function perform(node: Place, step: Step): StepAnswer {
       return machine.act(step.action);
     case 'read-unit':
       return machine.readUnit();
+    case 'check-command':
+    case 'undo':
+    case 'start-probes':
     case 'guard':
     case 'settle':
     case 'wait':
@@ -98,6 +122,42 @@ function ask(
   return parsed(text);
 }
 
+function fetchObject(node: Place, entry: ConfigEntry): Outcomes['fetch-object'] | typeof UNREACHABLE {
+  const { disk, connected, trouble, world } = node;
+  const sha256 = contentOf(entry);
+  if (isHere(node, entry)) return undefined;
+  if (!connected) return UNREACHABLE;
+  const found = world.bus.objects.get(sha256);
+  if (found !== 'right') world.fire('lost-objects');
+  if (found === undefined) return { fault: 'node', reason: 'no such object', mayCome: true };
+  const content = found === 'right' ? sha256 : `${CHANGED}${sha256}`;
+  if (disk.files.digestOf(content) !== sha256) return { fault: 'node', reason: 'the object was changed' };
+  if (trouble.full) return noSpace(world);
+  disk.files.contents.set(sha256, content);
+  return undefined;
+}
+
+function prefetch(node: Place, hash: string): Outcomes['prefetch'] | typeof UNREACHABLE {
+  const { name, disk, connected, trouble, world } = node;
+  if (!connected) return UNREACHABLE;
+  const text = disk.configs.get(hash) ?? world.bus.configText(name, hash);
+  if (text === undefined || trouble.full) return { isOver: false };
+  disk.configs.set(hash, text);
+  for (const entry of entriesWithObject(JSON.parse(text) as Config)) {
+    const refusal = fetchObject(node, entry);
+    if (refusal === UNREACHABLE) return UNREACHABLE;
+    if (refusal !== undefined) return { isOver: refusal.mayCome !== true };
+  }
+  return { isOver: true };
+}
+
+/** Whether everything that it needs is already on the machine. */
+function isHere({ disk: { files } }: Place, entry: ConfigEntry): boolean {
+  const content = contentOf(entry);
+  const isObject = objectRefOf(entry) !== undefined;
+  return !isObject || files.contents.has(content) || files.holds(String(entry.spec['path']), content);
+}
+
 function noSpace(world: Surroundings): Refusal {
   world.fire('full-disks');
   return NO_SPACE;
@@ -110,29 +170,39 @@ function refuses({ trouble, world }: Place, path: string): Refusal | undefined {
   return READ_ONLY;
 }
 
-function probed({ disk, trouble, world }: Place, probe: ConfigEntry): ProbeResult {
+/** The current results of probes. */
+export const probed = (node: Place, probes: readonly ConfigEntry[]): readonly ProbeResult[] =>
+  probes.map((probe) => resultOf(node, probe));
+
+function resultOf(node: Place, probe: ConfigEntry): ProbeResult {
+  const { disk, trouble, world } = node;
   const { path, matches } = probe.spec['file'] as { path: string; matches: string };
-  const flaps = trouble.flapping > 0 && world.chance.happens(trouble.flapping);
+  const isTrue = new RegExp(matches).test(disk.files.get(path) ?? '');
+  const flaps = trouble.flapping > 0 && world.chance.flip(trouble.flapping);
+  const passed = isTrue !== flaps && !trouble.failing;
   if (flaps) world.fire('flapping-probes');
-  const passed = new RegExp(matches).test(disk.files.get(path) ?? '') !== flaps;
+  if (trouble.failing && isTrue !== flaps) world.fire('failing-probes');
+  if (passed !== isTrue) node.inversion.lastMs = node.bootMs;
+  if (world.mutant?.passesProbes === true && disk.readJournal().work !== undefined)
+    return { name: probe.name, passed: true, reason: '' };
   return { name: probe.name, passed, reason: passed ? '' : `${path} does not match` };
 }
 
 function apply(node: Place, entry: ConfigEntry): Refusal | undefined {
   if (String(entry.spec['content']).includes(`unlucky:${node.name};`))
     return { fault: 'node', reason: 'this disk does not take it' };
+  if (!isHere(node, entry)) return { fault: 'node', reason: NO_OBJECT };
   node.disk.files.apply(entry);
   node.world.onWrite(node);
   return undefined;
 }
 
-function restore(node: Place, { key, original }: StepOf<'restore'>): undefined {
-  if (!keepsReplaced(node)) node.disk.files.restore(key, original);
-}
+const restore = (node: Place, { key, original }: StepOf<'restore'>): Refusal | undefined =>
+  keepsReplaced(node) ? undefined : node.disk.files.restore(key, original);
 
 const keepsReplaced = ({ world }: Place): boolean => world.mutant?.keepsReplaced === true;
 
-/** Some contents no node takes, some no node of one role. */
+/** Some contents are rejected by every node, some by all nodes of one role. */
 const refusesContent = (entry: ConfigEntry): Refusal | undefined =>
   entry.kind === 'File' && /garbage|no-(\w+)-but-no-\1/.test(String(entry.spec['content']))
     ? { fault: 'content', reason: 'it does not parse' }

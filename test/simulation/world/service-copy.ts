@@ -13,14 +13,14 @@ import { CONNECTING_MS, ServiceProcess } from './service-process.js';
 
 type Phase = LeadershipStatus['phase'];
 
-/** A process is killed before its so-manieth step from now on, in this phase of its leadership if one is named. */
+/** A process is killed before this step, counted from now on, and in this phase of its leadership if one is given. */
 interface Death {
   steps: number;
   readonly phase: Phase | undefined;
   readonly onDeath: () => void;
 }
 
-/** One copy of a service, where one process follows another. */
+/** One copy of a service. Its processes run one after another. */
 export class ServiceCopy<
   S = unknown,
   I extends object = object,
@@ -47,13 +47,13 @@ export class ServiceCopy<
     return this.alive && this.process.service.leading;
   }
 
-  /** Whether it leads or is about to. */
+  /** Whether it leads or is about to lead. */
   get elected(): boolean {
     const { status } = this.process.service;
     return this.leading || status.phase === 'taking-over' || (status.phase === 'starting' && status.elected);
   }
 
-  /** Dies in the middle of what it does: after so many steps more. */
+  /** Kills it in the middle of its work, after this many more steps. */
   dieAfter(steps: number, onDeath: () => void, phase?: Phase): void {
     this.death = { steps, onDeath, phase };
     this.process.wake();
@@ -76,7 +76,7 @@ export class ServiceCopy<
     this.alive = false;
   }
 
-  /** Starts over: from the snapshot that is offered, or from those that are kept, else from the ledger's beginning. */
+  /** Restarts it from the offered snapshot, from a stored one, or from the start of the ledger. */
   start(offered?: NewSnapshot): void {
     this.alive = true;
     this.process = new ServiceProcess(this, offered);
@@ -98,7 +98,7 @@ export class ServiceCopy<
     if (this.alive) this.process.service.take({ type: 'deposed' });
   }
 
-  /** Reads some of its inputs once more, as after a reader that broke. */
+  /** Reads some of its inputs again, like a reader that was recreated. */
   rewind(messages: number): void {
     this.position = Math.max(0, this.position - messages);
     this.process.wake();
@@ -119,27 +119,28 @@ export class ServiceCopy<
   }
 
   /** A fact was appended, or an input was stored. */
-  hear(what: Fact['type'] | 'changes' | 'reports'): void {
-    // Every second copy folds all the time, as all do in production; the others only when they begin to lead.
+  notify(what: Fact['type'] | 'changes' | 'reports'): void {
+    // Every second copy folds all the time, as all copies do in production. The others fold only when they start to
+    // lead.
     if (this.index === 1 && this.connected) this.process.nudge();
     if (what === this.kind.stream || this.reads.has(what)) this.process.wake();
   }
 
-  /** Gives it a request; undefined as answer when it dies or leads no more. */
+  /** Sends it a request. The answer is undefined if it dies or stops leading. */
   request(input: I, reply: (answer: Answer | undefined) => void): void {
     if (!this.leading || !this.connected) return reply(undefined);
     this.process.service.submit(input, { resolve: reply, reject: () => reply(undefined) });
     this.process.wake();
   }
 
-  /** The same for what its own shell has seen: waits for the connection; nothing is answered when it leads no more. */
+  /** The same for inputs of its own shell. Waits for the connection. There is no answer if it stops leading. */
   submit(input: I, settled: () => void): void {
     if (!this.leading) return;
     if (!this.connected) return this.world.clock.after(CONNECTING_MS, () => this.submit(input, settled));
     this.request(input, () => settled());
   }
 
-  /** Reads from a state that has seen all that is in the ledger now; nothing is answered when it leads no more. */
+  /** Reads from a state that contains the whole ledger. There is no answer if it stops leading. */
   query<T>(read: (state: S) => T, then: (value: T) => void): void {
     if (!this.leading) return;
     this.process.service.query(read, { resolve: then, reject: () => undefined });

@@ -8,28 +8,28 @@ export interface ServiceKind<S, I extends object, N extends Need, G> {
   readonly core: Core<S, I, N, G>;
   /** The stream of its inputs. */
   readonly stream?: 'changes' | 'reports';
-  /** The inputs stored after a position in it. */
+  /** The inputs after a position in the stream. */
   readonly read?: (bus: SimBus, after: number, state: S) => readonly I[];
   /** What its shell does in addition, for each copy. */
   readonly companion?: ((copy: ServiceHost<S, I, N, G>) => Companion) | undefined;
 }
 
-/** What a copy of a service does besides its cycle, as its shell does in production. */
+/** What a copy of a service does in addition to its cycle, like its shell in production. */
 export interface Companion {
-  /** After whatever this copy folded or decided while it leads; `ended` when it leads no more. */
+  /** Called after each fold or decision while this copy leads. Called with `ended` when it stops leading. */
   follow(): void;
   ended(): void;
 }
 
-/** Where the processes of one copy run: its machine's clocks, and its connection. */
+/** The environment of the processes of one copy: the clocks of its machine, and its connection. */
 export abstract class ServiceHost<S, I extends object, N extends Need, G> {
   connected = true;
   leadingSinceMs: number | undefined;
-  /** By how much the wall clock of its machine is wrong. */
+  /** The error of the wall clock of its machine. */
   wallSkewMs = 0;
   readonly name: string;
   readonly reads: ReadonlySet<string>;
-  /** For what takes time before it leads: what is added there leaves all turns as they were. */
+  /** For steps before it leads. Additions there leave all turns unchanged. */
   readonly early: Chance;
   abstract readonly companion: Companion | undefined;
 
@@ -44,18 +44,23 @@ export abstract class ServiceHost<S, I extends object, N extends Need, G> {
     this.early = new Chance(world.seed, `before ${this.name} leads`);
   }
 
-  /** Monotonic milliseconds of its processes. */
+  /** The monotonic clock of its processes, in ms. */
   get monotonicMs(): number {
     return this.world.clock.nowMs + this.skewMs;
+  }
+
+  /** The wall clock of its machine, in ms since 1970. */
+  get wallMs(): number {
+    return this.world.clock.nowMs + this.wallSkewMs;
   }
 
   abstract get leading(): boolean;
   /** Whether this was the last step of its life. */
   abstract dies(): boolean;
-  /** Takes what came in its stream since it looked last. */
+  /** Reads what has arrived in its stream since the last call. */
   abstract feed(): void;
   /** Something may be new: takes a turn as soon as it can. */
   abstract wake(): void;
-  /** Its leadership has changed. */
+  /** Called when its leadership has changed. */
   abstract changed(status: LeadershipStatus, before: LeadershipStatus): void;
 }

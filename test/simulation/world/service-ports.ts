@@ -21,7 +21,7 @@ import type { ServiceHost } from './service-host.js';
 type Append = Extract<ServiceEffect<never>, { readonly do: 'append' }>;
 const OFFERED = 'offered';
 
-/** What the world does for a process of a service: the same effects as in production, in a seeded world. */
+/** Carries out effects for a process of a service: the same effects as in production, in a seeded world. */
 export class ServicePorts<S, I extends object, N extends Need, G> {
   private readonly handlers: Readonly<Record<string, (effect: ServiceEffect<I>) => unknown>>;
   private keeping = false;
@@ -29,15 +29,15 @@ export class ServicePorts<S, I extends object, N extends Need, G> {
   constructor(
     private readonly copy: ServiceHost<S, I, N, G>,
     private readonly service: ServiceCopy<S, I, N, G>,
-    /** A snapshot that nobody stored, to start from. */
+    /** A snapshot to start from, which is not stored. */
     private readonly offered: NewSnapshot | undefined,
-    /** Lets something happen later, if the process still lives. */
+    /** Schedules something for later, if the process is still alive then. */
     private readonly after: (delayMs: number, run: () => void) => void,
   ) {
     this.handlers = this.all() as never;
   }
 
-  /** The answer. Throws RefoldError where the program is to know; every other error is the end of the run. */
+  /** Returns the answer. Throws RefoldError if the program must handle it. Every other error ends the run. */
   perform(effect: ServiceEffect<I>): unknown {
     return this.handlers[effect.do]?.(effect);
   }
@@ -53,9 +53,9 @@ export class ServicePorts<S, I extends object, N extends Need, G> {
       bounds: () => this.bounds,
 
       'load-views': () => [{ bucket: 'any', key: undefined, ledger: this.bus.highestView }],
+      'loaded-keys': ({ bucket }) => this.bus.viewKeysOf(bucket),
       views: ({ writes, ledger }) => {
-        if (this.world.mutant?.trustsViews !== true || this.copy.leading)
-          for (const write of writes) this.writeView(write, ledger);
+        for (const write of writes) this.writeView(write, ledger);
         return this.copy.monotonicMs;
       },
       'highest-view': () => this.bus.highestView,
@@ -69,7 +69,11 @@ export class ServicePorts<S, I extends object, N extends Need, G> {
 
       ...this.bus.blobPort,
 
-      now: () => ({ monotonicMs: this.copy.monotonicMs, leadingSinceMs: this.copy.leadingSinceMs }),
+      now: () => ({
+        monotonicMs: this.copy.monotonicMs,
+        leadingSinceMs: this.copy.leadingSinceMs,
+        wallMs: this.copy.wallMs,
+      }),
       'back-off': () => undefined,
       wait: () => undefined,
       log: ({ level, text, details }) => {
@@ -89,6 +93,7 @@ export class ServicePorts<S, I extends object, N extends Need, G> {
   }
 
   writeView({ key, value }: ViewWrite, ledger: number): void {
+    if (this.world.mutant?.trustsViews === true && !this.copy.leading) return;
     const { revision, ledger: shown } = this.bus.revision(key);
     if (shown <= ledger) this.bus.putView(key, value, ledger, revision);
   }
@@ -105,7 +110,7 @@ export class ServicePorts<S, I extends object, N extends Need, G> {
     return { first: this.bus.first, last: this.bus.last };
   }
 
-  /** In production a person reads it in the log; here it is the end of the run. */
+  /** In production, a person reads it in the log. Here, it ends the run. */
   private failed(text: string, details: object): void {
     const { error } = details as { readonly error?: unknown };
     if (error instanceof Error) throw error;
@@ -119,7 +124,7 @@ export class ServicePorts<S, I extends object, N extends Need, G> {
     return text === undefined ? undefined : readSnapshot(text);
   }
 
-  /** Next to the work, step by step; a copy that dies meanwhile leaves the half of it. */
+  /** Runs next to the work, step by step. A copy that dies meanwhile leaves half of it. */
   private keep(snapshot: NewSnapshot): boolean {
     if (this.keeping) return false;
     this.keeping = true;
@@ -172,7 +177,7 @@ export class ServicePorts<S, I extends object, N extends Need, G> {
     return { entries: bus.entries(after, upTo, copy.monotonicMs, copy.reads), upTo };
   }
 
-  /** What has arrived. The rest is on its way, and its arrival wakes the copy. */
+  /** Returns what has arrived. The arrival of the rest wakes the copy. */
   private read(after: number): Tail {
     const { copy, world, bus } = this;
     if (!copy.leading) return this.tail(after, bus.last);

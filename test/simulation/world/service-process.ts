@@ -11,9 +11,9 @@ import {
 import type { ServiceHost } from './service-host.js';
 import { ServicePorts } from './service-ports.js';
 
-/** A copy without a connection tries again after this. */
+/** How long a copy without a connection waits before it tries again. */
 export const CONNECTING_MS = 500;
-/** What the world does at once. */
+/** Effects that take no time. */
 const INSTANT: ReadonlySet<ServiceEffect<never>['do']> = new Set([
   'pause',
   'show-state',
@@ -24,15 +24,17 @@ const INSTANT: ReadonlySet<ServiceEffect<never>['do']> = new Set([
   'follow',
 ]);
 
-/** One process of a copy: runs the engine's program in simulated time, and can be killed between any two steps. */
+/**
+ * One process of a copy. It runs the program of the engine in simulated time, and can be killed between any two steps.
+ */
 export class ServiceProcess<S, I extends object, N extends Need, G> {
   readonly service: Service<S, I, N, G>;
-  /** What it had begun comes to nothing. */
+  /** After that, its pending steps have no effect. */
   private killed = false;
   private readonly program: Program<ServiceEffect<I>>;
   private readonly ports: ServicePorts<S, I, N, G>;
   private waiting = false;
-  private asked = false;
+  private isRequested = false;
 
   constructor(
     private readonly copy: ServiceHost<S, I, N, G>,
@@ -64,11 +66,11 @@ export class ServiceProcess<S, I extends object, N extends Need, G> {
     const { copy } = this;
     if (!copy.leading || !copy.connected) return;
     if (!this.waiting) {
-      this.asked = true;
+      this.isRequested = true;
       return;
     }
     this.waiting = false;
-    this.asked = false;
+    this.isRequested = false;
     this.after(copy.world.chance.next() * 3, () => {
       if (copy.leading) {
         copy.feed();
@@ -78,7 +80,7 @@ export class ServiceProcess<S, I extends object, N extends Need, G> {
     });
   }
 
-  /** Lets this happen if it is not killed before. */
+  /** Schedules something unless it is killed before. */
   private after(delayMs: number, run: () => void): void {
     this.copy.world.clock.after(delayMs, () => {
       if (!this.killed) run();
@@ -97,13 +99,13 @@ export class ServiceProcess<S, I extends object, N extends Need, G> {
       if (effect.do === 'wait') return this.wait(effect.untilMs);
       if (!this.isInstant(effect)) return this.later(effect);
       const answered = this.carryOut(effect);
-      // Somebody who heard of it may have been the death of this copy.
+      // A listener may have killed this copy.
       if (this.killed) return;
       next = answered();
     }
   }
 
-  /** The program's next step, with what the world answers or fails with. Any other error is the end of the run. */
+  /** The next step of the program, with the answer or the error of the world. Any other error ends the run. */
   private carryOut(effect: ServiceEffect<I>): () => IteratorResult<ServiceEffect<I>, void> {
     try {
       const answer = this.ports.perform(effect);
@@ -114,7 +116,7 @@ export class ServiceProcess<S, I extends object, N extends Need, G> {
     }
   }
 
-  /** Before it leads no step takes time in fair conditions. */
+  /** Before it leads, no step takes time in good conditions. */
   private isInstant(effect: ServiceEffect<I>): boolean {
     return INSTANT.has(effect.do) || (!this.isInTerm && this.copy.world.conditions.takeOverMs === 0);
   }
@@ -128,7 +130,7 @@ export class ServiceProcess<S, I extends object, N extends Need, G> {
     const { copy, service } = this;
     this.waiting = true;
     if (!copy.leading) return;
-    if (this.asked || service.due || service.queries.length > 0) return this.wake();
+    if (this.isRequested || service.due || service.queries.length > 0) return this.wake();
     if (untilMs === undefined) return;
     this.after(Math.max(1, untilMs - copy.monotonicMs), () => {
       if (this.waiting) this.wake();
@@ -141,7 +143,7 @@ export class ServiceProcess<S, I extends object, N extends Need, G> {
     const { conditions, chance } = world;
     if (effect.do === 'views' && conditions.viewLateMs > 0) {
       world.fire('late-views');
-      // One after the other: a copy may die when some are written and others not.
+      // One after the other: a copy may die between two of them.
       for (const write of effect.writes)
         this.after(chance.next() * conditions.viewLateMs, () => this.put(write, effect.ledger));
       this.after(conditions.viewLateMs, () => this.arrive(effect));
@@ -153,16 +155,16 @@ export class ServiceProcess<S, I extends object, N extends Need, G> {
     else this.after(CONNECTING_MS, () => this.put(write, ledger));
   }
 
-  /** Without a connection a step waits, and is tried again. */
+  /** Without a connection, a step waits and is tried again. */
   private arrive(effect: ServiceEffect<I>, tries = 0): void {
     if (this.copy.connected) {
-      // What was sent before the connection broke may have arrived all the same: nobody knows.
+      // What was sent before the connection broke may have arrived anyway. Nobody can know.
       const answered =
         tries > 0 && effect.do === 'append' ? () => this.program.next({ outcome: 'unclear' }) : this.carryOut(effect);
       if (!this.killed) this.goOn(answered());
       return;
     }
-    if (tries === 0 && effect.do === 'append' && this.copy.world.chance.happens(0.5)) this.ports.perform(effect);
+    if (tries === 0 && effect.do === 'append' && this.copy.world.chance.flip(0.5)) this.ports.perform(effect);
     this.after(CONNECTING_MS, () => this.arrive(effect, tries + 1));
   }
 

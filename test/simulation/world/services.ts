@@ -14,17 +14,17 @@ import type { Surroundings } from './surroundings.js';
 
 export const SILENT_AFTER_MS = 105_000;
 
-/** A copy runs any kind of service; what its inputs and states are is its own business. */
+/** A copy can run any kind of service. It does not depend on the types of inputs and states. */
 export type AnyKind = ServiceKind<unknown, object, Need, unknown>;
 const service = <S, I extends object, N extends Need, G>(kind: ServiceKind<S, I, N, G>): AnyKind =>
   kind as unknown as AnyKind;
 
-/** The five services, and what each reads: what its controllers do in production. */
+/** The five services and their inputs, as their controllers read them in production. */
 const serviceKinds = (cluster: Cluster | undefined): readonly AnyKind[] => [
   service({
     core: mergerCore(sha256),
     stream: 'changes',
-    read: ({ changes }, after) => changes.slice(after).map(publishedInput),
+    read: ({ changes, trimmedChanges }, after) => changes.slice(Math.max(after, trimmedChanges)).map(publishedInput),
   }),
   service({ core: validatorCore }),
   service({
@@ -40,7 +40,8 @@ const serviceKinds = (cluster: Cluster | undefined): readonly AnyKind[] => [
   service({
     core: inventoryCore({ silentAfterMs: SILENT_AFTER_MS, kubernetes: cluster !== undefined }),
     stream: 'reports',
-    // In production it begins with the last announcement of each node; here it reads them all, and ends up the same.
+    // In production, it starts with the last announcement of each node. Here, it reads all of them, with the same
+    // result.
     read: ({ reports }, after, state) => {
       const announced = reports.slice(after).filter(({ subject }) => subject.startsWith('node.announced.'));
       noteAnnounced(
@@ -53,7 +54,7 @@ const serviceKinds = (cluster: Cluster | undefined): readonly AnyKind[] => [
   }),
 ];
 
-/** So many copies of each service, changed as a mutant wants it. */
+/** The copies of each service, with the changes of a mutant. */
 export const copiesOf = (
   world: Surroundings,
   copiesEach: number,
@@ -63,5 +64,5 @@ export const copiesOf = (
   serviceKinds(cluster)
     .map(change)
     .flatMap((kind) =>
-      Array.from({ length: copiesEach }, (_, i) => new ServiceCopy(world, kind, i, world.chance.whole(0, 1_000_000))),
+      Array.from({ length: copiesEach }, (_, i) => new ServiceCopy(world, kind, i, world.chance.integer(0, 1_000_000))),
     );

@@ -1,5 +1,6 @@
 import { EMPTY_HASH, type LeaseView, type StatusView } from '#libs/contracts';
 import {
+  type Kinds,
   ApplierRun,
   SILENT,
   start,
@@ -7,23 +8,38 @@ import {
   type Notice,
   type Step,
   type StepAnswer,
+  type StepOf,
 } from '../../../services/applier/src/core/index.js';
 import { MEMORY_KINDS } from '../../../services/applier/src/testing/memory-node.js';
 import { Disk } from './disk.js';
 import { Machine } from './machine.js';
-import { NO_TROUBLE, perform, type Trouble } from './performer.js';
+import { NO_TROUBLE, perform, probed, takenDigest, type Trouble } from './performer.js';
 import type { Surroundings as World } from './surroundings.js';
 
-const CAPABILITIES = ['action:reboot', 'action:restart', 'kind:File', 'kind:Probe'];
+/** Kinds of which one refers to the other. Machines of this world do nothing with them. */
+const REFERRING_KINDS = ['Vrf', 'Layer2Network'];
+const CAPABILITIES = [
+  'action:reboot',
+  'action:restart',
+  ...['File', 'Probe', ...REFERRING_KINDS].map((kind) => `kind:${kind}`),
+];
+/** Files have an owner and a mode besides their content, so leases save what they touch. */
+const KINDS: Kinds = {
+  ...MEMORY_KINDS,
+  snapshots: ['File'],
+  entries: ({ fragments }) => fragments.filter(({ kind }) => !REFERRING_KINDS.includes(kind)),
+};
 const HEARTBEAT_MS = 30_000;
-/** As the shell has it: how long an applier may say nothing. */
+/** As in the shell: how long an applier may be unresponsive. */
 const HUNG_SHARE = 1 / 6;
 const SHORTEST_HUNG_MS = 10_000;
+/** When the time of a change is over, a restarted applier may act first. */
+const GUARD_TURN_MS = 1_000;
 
-/** How an applier ends; one that hangs is killed by its guard. */
+/** How an applier ends. An applier that hangs is killed by its guard. */
 type Death = 'killed' | 'torn' | 'hung';
 
-/** A machine with an applier: the machine lasts, the applier can be killed between any two steps. */
+/** A machine with an applier. The machine lasts, and the applier can be killed between any two steps. */
 export class SimNode {
   disk: Disk;
   readonly machine: Machine;
@@ -31,22 +47,24 @@ export class SimNode {
   /** Switched off for good. */
   scrapped = false;
   bootId = 'boot-1';
-  /** By how much its wall clock is wrong. */
+  /** The error of its wall clock. */
   wallSkewMs = 0;
   trouble: Trouble = NO_TROUBLE;
+  readonly inversion = { lastMs: -1 };
   /**
-   * The lease that an old copy of its disk was in the middle of: it is rolled back, no matter who has drained since.
+   * The lease that was in progress on an old copy of its disk. It is rolled back, even if the node was drained again
+   * since.
    */
   revived: string | undefined;
-  /** What was there before Sluice. */
+  /** What existed before Sluice. */
   readonly originals = new Map([['/etc/app', 'ok original']]);
   private applier: ApplierRun | undefined;
-  /** Ends the wait that is under way. */
-  private rouse = (): void => undefined;
+  /** Ends the current wait. */
+  private endWait = (): void => undefined;
   private fated:
     | { steps: number; readonly how: Death; readonly untilMs?: number; readonly onDeath: () => void }
     | undefined;
-  /** A guard rolls back in the place of its applier, and has no bus. */
+  /** A guard rolls back in place of its applier. It has no bus. */
   private guarding = false;
   private startsAgain = false;
   private isHung = false;
@@ -58,7 +76,7 @@ export class SimNode {
     readonly fresh: boolean,
     private readonly skewMs: number,
   ) {
-    this.disk = new Disk(name, this.originals);
+    this.disk = this.newDisk();
     this.machine = new Machine(this);
   }
 
@@ -66,7 +84,7 @@ export class SimNode {
     return this.applier !== undefined;
   }
 
-  /** Milliseconds since boot, by the machine's own clock. */
+  /** Milliseconds since boot, by the clock of the machine. */
   get bootMs(): number {
     return this.world.clock.nowMs + this.skewMs;
   }
@@ -76,7 +94,7 @@ export class SimNode {
   }
 
   start(): void {
-    // It waits until the guard lets go of the state folder.
+    // It waits until the guard releases the state folder.
     if (this.guarding) this.startsAgain = true;
     if (this.alive || this.scrapped) return;
     this.world.trace(() => `${this.name} starts`);
@@ -85,9 +103,15 @@ export class SimNode {
   }
 
   private begin(): ApplierRun {
-    const settings = { kinds: MEMORY_KINDS, emptyHash: EMPTY_HASH, readEveryMs: 60_000, driftCheckMs: 120_000 };
+    const settings = {
+      kinds: KINDS,
+      emptyHash: EMPTY_HASH,
+      readEveryMs: 60_000,
+      driftCheckMs: 120_000,
+      isGuard: this.guarding,
+    };
     const self = { labels: this.labels, capabilities: CAPABILITIES, version: '1', fresh: this.fresh };
-    const random = this.world.chance.whole(1, 4_000_000_000);
+    const random = this.world.chance.integer(1, 4_000_000_000);
     const state = start(settings, self, this.journal, {
       bootId: this.bootId,
       nowMs: this.bootMs,
@@ -98,7 +122,7 @@ export class SimNode {
       state,
       () => this.bootMs,
       SILENT,
-      () => this.rouse(),
+      () => this.endWait(),
     );
     this.applier = applier;
     this.run(applier, applier.steps());
@@ -118,18 +142,23 @@ export class SimNode {
     this.machine.booted();
   }
 
-  /** Switched off for good; nobody says so. */
+  /** Switched off for good, without any notice. */
   scrap(): void {
     this.kill();
     this.scrapped = true;
   }
 
-  /** A new disk: neither journal nor files of before. */
+  /** A new disk, without the previous journal and files. */
   lose(): void {
-    this.replaceDisk(new Disk(this.name, this.originals));
+    this.replaceDisk(this.newDisk());
   }
 
-  /** Another disk takes the place of this one: an empty one, or an old copy. */
+  private newDisk(): Disk {
+    const { mutant } = this.world;
+    return new Disk(this.name, this.originals, mutant?.takesChangedObjects === true ? takenDigest : undefined);
+  }
+
+  /** Replaces the disk with an empty one, or with an old copy. */
   replaceDisk(disk: Disk): void {
     if (this.alive) this.kill();
     this.disk = disk;
@@ -138,12 +167,12 @@ export class SimNode {
     this.world.trace(() => `${this.name} has another disk`);
   }
 
-  /** Dies in the middle of what it does: after so many steps more, perhaps in the middle of writing its journal. */
+  /** Dies in the middle of its work, after this many more steps, possibly during a write of its journal. */
   dieAfter(steps: number, how: 'killed' | 'torn', onDeath: () => void): void {
     this.fated = { steps, how, onDeath };
   }
 
-  /** Hangs in a change, after so many steps more; at that time no more. */
+  /** Hangs during a change, after this many more steps. Has no effect after `untilMs`. */
   hangAfter(steps: number, untilMs: number, onDeath: () => void): void {
     this.fated = { steps, how: 'hung', untilMs, onDeath };
   }
@@ -158,12 +187,26 @@ export class SimNode {
       this.disk.tearJournal(torn);
       this.world.fire('torn-journals');
     }
-    this.kill();
-    fated.onDeath();
+    this.dieWithGuard(fated.onDeath);
     return true;
   }
 
-  /** In a change only: what hangs at rest holds nothing that was not confirmed. It takes no step any more. */
+  /** Its guard outlives it, unless the machine restarts, and acts when the time of the change is over. */
+  private dieWithGuard(onDeath: () => void): void {
+    const { bootId, world } = this;
+    const { work } = this.journal;
+    this.kill();
+    onDeath();
+    if (work === undefined || work.bootId !== bootId || this.bootId !== bootId) return;
+    world.onGone(this);
+    if (world.mutant?.guardSleeps === true) return;
+    const waitMs = Math.max(0, work.rollBackAtMs + GUARD_TURN_MS - this.bootMs);
+    world.clock.after(waitMs, () => {
+      if (this.bootId === bootId && this.journal.work?.lease === work.lease) this.rollBackAsGuard();
+    });
+  }
+
+  /** Only during a change: an applier that hangs without work has nothing unconfirmed. It takes no further step. */
   private hangs(step: Step, onDeath: () => void): boolean {
     const { applier, world } = this;
     const lease = applier?.lease;
@@ -171,7 +214,7 @@ export class SimNode {
     this.fated = undefined;
     this.isHung = true;
     world.trace(() => `${this.name} hangs in ${step.do}`);
-    world.onHang(this);
+    world.onGone(this);
     world.fire('hung-appliers');
     if (world.mutant?.guardSleeps === true) return true;
     const hungMs = Math.max(SHORTEST_HUNG_MS, (this.journal.work?.applyMs ?? 0) * HUNG_SHARE);
@@ -179,15 +222,15 @@ export class SimNode {
       if (applier !== this.applier) return;
       this.kill();
       const reason = `the applier did not respond in the step ${step.do}, so its guard killed it`;
-      this.disk.hang = { lease, fault: step.do === 'run-probes' ? 'content' : 'node', reason };
+      this.disk.hang = { lease, fault: 'fault' in step ? step.fault : 'node', reason };
       onDeath();
-      // An applier that was started again may be faster.
+      // A restarted applier may be faster.
       world.clock.after(world.delayMs(), () => this.rollBackAsGuard());
     });
     return true;
   }
 
-  /** The applier has its turn again, if it was not started by then. */
+  /** Lets the applier continue, unless it was started meanwhile. */
   private guardEnds(): void {
     const { startsAgain } = this;
     this.kill();
@@ -203,13 +246,13 @@ export class SimNode {
 
   relabel(labels: Readonly<Record<string, string>>): void {
     this.labels = labels;
-    this.hear({ heard: 'self', labels, capabilities: CAPABILITIES });
+    this.notify({ kind: 'self', labels, capabilities: CAPABILITIES });
   }
 
   pushed(lease: LeaseView | undefined, status: StatusView | undefined): void {
     if (!this.connected) return;
-    if (status !== undefined) this.hear({ heard: 'status', status });
-    if (lease !== undefined) this.hear({ heard: 'lease', lease });
+    if (status !== undefined) this.notify({ kind: 'status', status });
+    if (lease !== undefined) this.notify({ kind: 'lease', lease });
   }
 
   disconnect(): void {
@@ -218,10 +261,10 @@ export class SimNode {
 
   reconnect(): void {
     this.connected = true;
-    this.hear({ heard: 'connected' });
+    this.notify({ kind: 'connected' });
   }
 
-  private hear(notice: Notice): void {
+  private notify(notice: Notice): void {
     if (!this.guarding) this.applier?.hear(notice);
   }
 
@@ -231,20 +274,28 @@ export class SimNode {
     this.world.clock.after(HEARTBEAT_MS, () => this.beat(applier));
   }
 
-  /** Carries out step after step; before each of them the applier may be killed. */
+  /** The results of probes in the background arrive later. */
+  private probe(applier: ApplierRun, { probes, round }: StepOf<'start-probes'>): void {
+    this.world.clock.after(this.world.delayMs(), () => {
+      if (applier === this.applier) this.notify({ kind: 'probed', round, results: probed(this, probes) });
+    });
+  }
+
+  /** Carries out one step after another. The applier may be killed before each of them. */
   private run(applier: ApplierRun, steps: ReturnType<ApplierRun['steps']>, outcome?: StepAnswer): void {
     const { done, value: step } = steps.next(outcome);
     if (done === true) return;
     const isWait = step.do === 'wait';
-    let begun = false;
+    let started = false;
     const begin = (): void => {
-      if (begun || applier !== this.applier) return;
-      begun = true;
+      if (started || applier !== this.applier) return;
+      started = true;
       if (this.guarding && this.journal.work === undefined) return this.guardEnds();
       if (isWait) return this.run(applier, steps);
+      if (step.do === 'start-probes') this.probe(applier, step);
       if (!this.dies(step)) this.run(applier, steps, perform(this.guarding ? withoutBus(this) : this, step));
     };
-    if (isWait) this.rouse = begin;
+    if (isWait) this.endWait = begin;
     this.world.clock.after(isWait ? step.untilMs - this.bootMs : this.world.delayMs(), begin);
   }
 }

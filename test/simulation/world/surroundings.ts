@@ -5,71 +5,78 @@ import { SimBus } from './bus.js';
 import { Chance } from './chance.js';
 import { Clock } from './clock.js';
 
-/** How badly the world behaves on a good day; each fault turns some of these up. */
+/** The conditions on a good day. Faults make some of them worse. */
 export const NORMAL_CONDITIONS = {
-  /** Share of reports that are lost, doubled or late on their way to the server. */
+  /** Share of reports that are lost, duplicated or late on their way to the server. */
   reportLost: 0,
   reportDoubled: 0,
   reportLate: 0,
   /** Share of heartbeats that are lost. */
   heartbeatLost: 0,
-  /** Share of appends whose answer is lost, though they happened or not. */
+  /** Share of appends whose answer is lost, whether or not they happened. */
   answerLost: 0,
   appendLost: 0,
   appendParted: 0,
   pushLost: 0,
-  /** How late a push may come; it shows what was written then, not what is. */
+  /** The delay of pushes. A push shows what was written then, not the current value. */
   pushLateMs: 0,
   /** How many facts a plain read may lag behind. */
   lag: 0,
-  /** How long views take to be written. */
+  /** The delay of writes to views. */
   viewLateMs: 0,
   delayMs: 3,
-  /** How long a step takes of a copy that does not lead yet. */
+  /** How long a step takes for a copy that does not lead yet. */
   takeOverMs: 0,
-  /** A snapshot after so many facts; 0 where none are kept. */
+  /** A snapshot is stored after this many facts. 0: no snapshots. */
   snapshotFacts: 0,
 };
 export type Conditions = Record<keyof typeof NORMAL_CONDITIONS, number>;
 
-/** Faults that a mutant plants outside the cores. */
+/** Bugs that a mutant adds outside the cores. */
 export interface PlantedFaults {
-  /** Nodes do not put back what they replaced. */
+  /** Nodes do not restore what they replaced. */
   readonly keepsReplaced?: boolean;
-  /** Nodes say that they have acted, and have not. */
+  /** Nodes report actions that they have not taken. */
   readonly onlySaysActed?: boolean;
-  /** The guard of an applier that hangs does not look. */
+  /** Nodes compute no sha256 of the objects that they download. */
+  readonly takesChangedObjects?: boolean;
+  /** After a change, nodes count every probe as passed. */
+  readonly passesProbes?: boolean;
+  /** The guard does not watch an applier that hangs. */
   readonly guardSleeps?: boolean;
-  /** Nodes restart their machines in the place of what fails, whatever their lease says. */
+  /** Nodes restart their machine instead of a failing action, no matter what their lease allows. */
   readonly restartsUnasked?: boolean;
-  /** What nodes are to get counts as named by nothing. */
+  /** Configs that nodes are to get do not count as used. */
   readonly forgetsNames?: boolean;
-  /** A copy that takes over leaves views as it finds them. */
+  /** A copy that takes over does not check the existing views. */
   readonly trustsViews?: boolean;
-  /** The ledger is trimmed to its end, whatever the snapshots are. */
+  /** The ledger is trimmed to its end, regardless of the snapshots. */
   readonly trimsAll?: boolean;
-  /** What is written to Nodes does not rest on what was read. */
+  /** Writes to Nodes ignore the version that was read. */
   readonly writesBlindly?: boolean;
-  /** Cordons that were found are marked as if they were not, and who set them is not asked. */
+  /** Existing cordons are marked as if Sluice had set them, without checking who did. */
   readonly forgetsFound?: boolean;
   /** Pods whose eviction is refused are deleted. */
   readonly deletesRefused?: boolean;
-  /** No pods are seen on nodes that are drained. */
+  /** No pods are found on nodes that are drained. */
   readonly overlooksPods?: boolean;
-  /** The inventory hears of no change of a Node, nor that its watch broke, after which it would list them again. */
+  /**
+   * The inventory receives no changes of Nodes, and does not notice that its watch broke, after which it would list
+   * them again.
+   */
   readonly overlooksNodes?: boolean;
-  /** The inventory hears heartbeats, and no reports. */
+  /** The inventory receives heartbeats but no reports. */
   readonly overlooksReports?: boolean;
 }
 
-/** The world as those see it who live in it: nodes, copies of services, the cluster. */
+/** The world as nodes, copies of services and the cluster see it. */
 export abstract class Surroundings {
-  /** All chance but what a fault, a node or the cluster has of its own. */
+  /** All random numbers except those of a fault, a node or the cluster. */
   readonly chance: Chance;
   readonly clock = new Clock();
   readonly bus = new SimBus();
   readonly conditions: Conditions = { ...NORMAL_CONDITIONS };
-  /** How often each fault bit. */
+  /** How often each fault took effect. */
   readonly fired = new Map<string, number>();
   readonly lines: string[] = [];
 
@@ -81,26 +88,26 @@ export abstract class Surroundings {
     this.chance = new Chance(seed, 'world');
   }
 
-  /** A heartbeat. */
+  /** Sends a heartbeat. */
   abstract alive(node: string): void;
-  /** Of the machine of that name; undefined if there is none. */
+  /** The boot id of the machine with that name. Undefined if there is none. */
   abstract bootIdOf(node: string): string | undefined;
-  /** Asks a service, as `nats req` does. */
+  /** Sends a request to a service, like `nats req`. */
   abstract ask(service: string, request: object, then?: (answer: Answer | undefined) => void): void;
   abstract onJournal(node: Participant, journal: Journal): void;
   abstract onAct(node: Participant, action: Action): void;
   abstract onWrite(node: Participant): void;
   /** Its applier hangs in the middle of a change. */
-  abstract onHang(node: Participant): void;
-  /** A copy decides nothing any more until a person puts something right. */
+  abstract onGone(node: Participant): void;
+  /** A copy stops deciding until a person fixes something. */
   abstract onHalt(copy: Participant, reason: string): void;
 
-  /** Asked for only if somebody reads it. */
+  /** The line is only computed if somebody reads it. */
   trace(line: () => string): void {
     if (this.keepTrace) this.lines.push(`${this.clock.nowMs.toFixed(3).padStart(14)} ${line()}`);
   }
 
-  /** A fault bit. */
+  /** Records that a fault took effect. */
   fire(name: string): void {
     this.fired.set(name, (this.fired.get(name) ?? 0) + 1);
   }
@@ -110,7 +117,7 @@ export abstract class Surroundings {
   }
 
   lag(): number {
-    return this.conditions.lag === 0 ? 0 : this.chance.whole(0, this.conditions.lag);
+    return this.conditions.lag === 0 ? 0 : this.chance.integer(0, this.conditions.lag);
   }
 
   appendFate(): 'done' | 'lost' | 'answer-lost' {
@@ -124,16 +131,16 @@ export abstract class Surroundings {
     return fate;
   }
 
-  /** How many of so many separate facts are appended before something comes between. */
+  /** How many of this many separate facts are appended before something else is. */
   appendedOf(count: number): number {
-    return this.strikes(this.conditions.appendParted, 'parted-appends') ? this.chance.whole(1, count - 1) : count;
+    return this.strikes(this.conditions.appendParted, 'parted-appends') ? this.chance.integer(1, count - 1) : count;
   }
 
-  /** A report on its way; false when the node hears no acknowledgement. */
+  /** Sends a report. Returns false if the node gets no acknowledgement. */
   deliverReport(report: NodeReport): boolean {
     const { conditions } = this;
     if (this.strikes(conditions.reportLost, 'lost-reports')) {
-      if (this.chance.happens(0.5)) this.bus.publishReport(report);
+      if (this.chance.flip(0.5)) this.bus.publishReport(report);
       return false;
     }
     if (this.strikes(conditions.reportLate, 'late-reports'))
@@ -144,9 +151,9 @@ export abstract class Surroundings {
     return true;
   }
 
-  /** Whether something of this share happens now. Draws nothing while the share is zero. */
+  /** Whether something with this probability happens now. Uses no random number if the probability is zero. */
   protected strikes(share: number, fault?: string): boolean {
-    if (share === 0 || !this.chance.happens(share)) return false;
+    if (share === 0 || !this.chance.flip(share)) return false;
     if (fault !== undefined) this.fire(fault);
     return true;
   }

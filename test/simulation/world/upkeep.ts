@@ -1,17 +1,20 @@
 import { configKey } from '#libs/contracts';
 import { atOnce, fold, newCopy, sweep, type Effects, type StoredBlob, type SweepPort } from '#libs/engine';
-import { mergerCore, namedConfigs } from '../../../services/merger/src/core/index.js';
+import { mergerCore, referencedConfigs } from '../../../services/merger/src/core/index.js';
 import { sha256, type SimBus } from './bus.js';
 import type { World } from './world.js';
 
 /**
- * A day, and the week that a config stays which nothing names, in the time of a run: longer than anything that is on
- * its way.
+ * A day, and the week for which an unused config is kept, scaled to the time of a run: longer than anything is in
+ * flight.
  */
 const EVERY_MS = 15_000;
-const TIMES = { unnamedMs: 3 * 60_000, settledMs: 0 };
+const TIMES = { unreferencedMs: 3 * 60_000, settledMs: 0 };
 
-/** The merger's sweep, and a server that deletes what has run out, in every run: nobody may notice any of it. */
+/**
+ * In every run: the sweep of the merger, its trimming of changes, and a server that deletes expired values. Nothing may
+ * notice any of it.
+ */
 export function keepUp(world: World): void {
   const { bus, clock } = world;
   const copy = newCopy(mergerCore(sha256));
@@ -26,12 +29,12 @@ export function keepUp(world: World): void {
     return (names =
       world.mutant?.forgetsNames === true
         ? new Set(statuses.map(({ node, hash }) => configKey(node, hash)))
-        : namedConfigs(copy.state, { statuses, leases }));
+        : referencedConfigs(copy.state, { statuses, leases }));
   };
   const once = (): void => {
     atOnce<Effects<SweepPort<StoredBlob>>, unknown>(sweep(TIMES), {
       'list-blobs': () => ({ blobs: bus.storedConfigs, nowMs: clock.nowMs }),
-      'read-names': () => (key: string) => namesNow().has(key),
+      'read-references': () => (key: string) => namesNow().has(key),
       'rewrite-blobs': ({ blobs, liveMs }) => {
         for (const { key } of blobs)
           if (liveMs === undefined) bus.endsMs.delete(key);
@@ -39,12 +42,14 @@ export function keepUp(world: World): void {
       },
     });
     expire(world, bus);
+    namesNow();
+    bus.trimmedChanges = copy.state.cursor.get();
     clock.after(EVERY_MS, once);
   };
   clock.after(EVERY_MS, once);
 }
 
-/** Nothing goes while a merger has in hand what it rendered: a week is longer than it ever has. */
+/** Nothing is deleted while a merger works on what it rendered: a week is longer than that ever takes. */
 function expire(world: World, bus: SimBus): void {
   if (world.serving('merger').some(({ copy }) => copy.gathered.size > 0)) return;
   for (const key of bus.configs.keys()) {

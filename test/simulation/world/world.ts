@@ -10,22 +10,22 @@ import type { ServiceCopy } from './service-copy.js';
 import { copiesOf, type AnyKind } from './services.js';
 import { Surroundings, type Participant, type PlantedFaults } from './surroundings.js';
 
-/** An observer of the world; it throws when a promise is broken. */
+/** An observer of the world. It throws if an invariant is violated. */
 export interface Oracle {
   readonly name: string;
   onFact?(world: World, fact: Fact, sequence: number): void;
   onJournal?(world: World, node: SimNode, journal: Journal): void;
   onWrite?(world: World, node: SimNode): void;
-  /** The applier of a node hangs in the middle of a change. */
-  onHang?(world: World, node: SimNode): void;
+  /** The applier of a node hangs or is killed in the middle of a change. */
+  onGone?(world: World, node: SimNode): void;
   onAnswer?(world: World, input: object, answer: Answer): void;
-  /** A Node object was written, by whom. */
+  /** A Node object was written by this writer. */
   onNodeWrite?(world: World, before: NodeObject, after: NodeObject, by: Writer): void;
-  /** Sluice asked for the end of a pod, and it was granted. */
+  /** A pod was ended at the request of Sluice. */
   onPodEnd?(world: World, pod: SimPod, how: 'evict' | 'delete'): void;
-  /** A machine is to take an action. */
+  /** A machine is about to take an action. */
   onAct?(world: World, node: SimNode, action: Action): void;
-  /** A copy decides nothing any more until a person puts something right. */
+  /** A copy stops deciding until a person fixes something. */
   onHalt?(world: World, copy: Participant, reason: string): void;
   atEnd?(world: World): void;
 }
@@ -34,18 +34,18 @@ export class Violation extends Error {
   override readonly name = 'Violation';
 }
 
-/** Everything together: server, services, nodes, clock and chance, from one seed. */
+/** Everything together: server, services, nodes, clock and random numbers, from one seed. */
 export class World extends Surroundings {
   readonly nodes = new Map<string, SimNode>();
   readonly copies: readonly ServiceCopy[];
-  /** Nodes that a person removed or skipped: they no longer count. */
+  /** Nodes that a person removed or skipped. They no longer count. */
   readonly excused = new Set<string>();
-  /** Undefined where nodes are not Kubernetes'. */
+  /** Undefined if the nodes are not Kubernetes nodes. */
   readonly cluster: Cluster | undefined;
   readonly outside = new Outside(this);
-  /** What happened of each fault and each of the people, by number. */
+  /** The occurrences of each fault and each person, by number. */
   readonly occurrences = new Map<string, number[]>();
-  /** Told of each fact, after the oracles. */
+  /** Called with each fact, after the oracles. */
   readonly listeners: ((fact: Fact) => void)[] = [];
   /** When the last report of each node was stored. */
   readonly reportedMs = new Map<string, number>();
@@ -68,8 +68,8 @@ export class World extends Surroundings {
     }
     this.copies = copiesOf(this, copiesEach, this.cluster, mutant?.service);
     this.bus.onAppend = (fact, sequence) => this.appended(fact, sequence);
-    this.bus.onView = (key) => this.shown(key);
-    this.bus.onInput = (stream) => this.tell(stream);
+    this.bus.onView = (key) => this.onView(key);
+    this.bus.onInput = (stream) => this.notifyCopies(stream);
     this.bus.onReport = (node) => this.reported(node);
   }
 
@@ -81,7 +81,7 @@ export class World extends Surroundings {
   }
 
   addNode(name: string, labels: Readonly<Record<string, string>>, fresh = false): SimNode {
-    const node = new SimNode(this, name, labels, fresh, this.chance.whole(0, 10_000_000));
+    const node = new SimNode(this, name, labels, fresh, this.chance.integer(0, 10_000_000));
     this.nodes.set(name, node);
     this.cluster?.register(name);
     node.start();
@@ -123,14 +123,14 @@ export class World extends Surroundings {
     });
   }
 
-  /** What the scheduler would say now to who asks why a node is where it is. */
+  /** The scheduler's current answer to the question why a node has its config. */
   why(
     node: string,
   ): { readonly because: string; readonly text: string; readonly holders: readonly string[] } | undefined {
     const copy = this.leader('scheduler');
     if (copy === undefined) return undefined;
     const input = { type: 'request', request: { op: 'node.why', node } };
-    const now = { monotonicMs: copy.monotonicMs, leadingSinceMs: copy.leadingSinceMs };
+    const now = { monotonicMs: copy.monotonicMs, leadingSinceMs: copy.leadingSinceMs, wallMs: copy.wallMs };
     const answer = copy.kind.core.decide(copy.copy.state, [input], new Map(), now).answers.get(input);
     return answer?.ok === true
       ? (answer.body as { because: string; text: string; holders: readonly string[] })
@@ -149,8 +149,8 @@ export class World extends Surroundings {
     this.observe((oracle) => oracle.onWrite?.(this, this.nodes.get(name) as SimNode));
   }
 
-  onHang({ name }: Participant): void {
-    this.observe((oracle) => oracle.onHang?.(this, this.nodes.get(name) as SimNode));
+  onGone({ name }: Participant): void {
+    this.observe((oracle) => oracle.onGone?.(this, this.nodes.get(name) as SimNode));
   }
 
   onHalt(copy: Participant, reason: string): void {
@@ -162,7 +162,7 @@ export class World extends Surroundings {
     this.clock.nowMs = Math.max(this.clock.nowMs, untilMs);
   }
 
-  /** Lets every oracle look; a violation names the oracle that saw it. */
+  /** Calls every oracle. A violation names the oracle that detected it. */
   observe(look: (oracle: Oracle) => void): void {
     for (const oracle of this.oracles) {
       try {
@@ -179,13 +179,13 @@ export class World extends Surroundings {
     this.appendedMs = this.clock.nowMs;
     this.trace(() => `#${sequence} ${JSON.stringify(fact)}`);
     this.observe((oracle) => oracle.onFact?.(this, fact, sequence));
-    if (this.cluster === undefined) this.outside.hear(fact);
-    this.tell(fact.type);
+    if (this.cluster === undefined) this.outside.onFact(fact);
+    this.notifyCopies(fact.type);
     if (fact.type === 'node.lease.settled' && fact.because === 'escalated') this.fire('escalations');
     for (const listener of this.listeners) listener(fact);
   }
 
-  private shown(key: ViewKey): void {
+  private onView(key: ViewKey): void {
     const { bucket } = key;
     if (bucket !== 'leases' && bucket !== 'status') return;
     if (this.strikes(this.conditions.pushLost, 'lost-pushes')) return;
@@ -201,7 +201,7 @@ export class World extends Surroundings {
     );
   }
 
-  private tell(what: Fact['type'] | 'changes' | 'reports'): void {
-    for (const copy of this.copies) copy.hear(what);
+  private notifyCopies(what: Fact['type'] | 'changes' | 'reports'): void {
+    for (const copy of this.copies) copy.notify(what);
   }
 }

@@ -1,5 +1,5 @@
-// Preloaded into an installed applier: before and after it replaces or removes a file it says so to the rig, and goes
-// on when it may.
+// Preloaded into an installed applier. Before and after it replaces or removes a file, it reports that to the test, and
+// continues when the test allows it.
 const fs = require('node:fs/promises');
 const { readFileSync, realpathSync } = require('node:fs');
 const { connect } = require('node:net');
@@ -8,7 +8,7 @@ const { basename, dirname, join } = require('node:path');
 const [host, port] = (process.env.RIG_PAUSES ?? '').split(' ');
 const JOURNAL = '/var/lib/sluice/journal.json';
 
-/** A rig that is not there holds nobody. */
+/** If there is no test to report to, nothing is held. */
 function tell(point) {
   return new Promise((resolve) => {
     const socket = connect(Number(port), host);
@@ -20,7 +20,7 @@ function tell(point) {
   });
 }
 
-/** What a journal says of the work under way. */
+/** The phase of the work in a journal. */
 function phaseIn(path) {
   try {
     return /"phase":"([a-z-]+)"/.exec(readFileSync(path, 'utf8'))?.[1] ?? 'none';
@@ -41,7 +41,7 @@ function around(name, pointOf) {
   };
 }
 
-/** The applier names what is in a folder by the open folder. */
+/** The applier refers to entries of a folder by the open folder. */
 function named(path) {
   try {
     return join(realpathSync(dirname(String(path))), basename(String(path)));

@@ -92,7 +92,7 @@ nats://{{ include "sluice.name" . }}-nats.{{ .Release.Namespace }}.svc:4222
 {{- range list "credentialsSecret" "nkeySecret" "userSecret" }}
 {{- if (index $own .).name }}{{ $used = append $used (printf "%s.%s" $of .) }}{{ end }}
 {{- end }}
-{{- if gt (len $used) 1 }}{{ fail (printf "%s exclude each other: keep one of them" (join " and " $used)) }}{{ end }}
+{{- if gt (len $used) 1 }}{{ fail (printf "%s cannot be used together: keep one of them" (join " and " $used)) }}{{ end }}
 {{- end }}
 
 {{- define "sluice.streamReplicas" -}}

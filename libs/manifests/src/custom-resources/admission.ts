@@ -3,12 +3,12 @@ import { API_GROUP, API_GROUP_VERSION, pluralOf, ROLLOUT_KIND } from './definiti
 
 /** The name of the webhook and of its configuration. */
 export const WEBHOOK_NAME = 'admission.sluice.dev';
-/** Where the gateway answers. */
+/** The path of the webhook. */
 export const WEBHOOK_PATH = '/admit';
 
 /**
- * Which requests the API server asks the gateway about: not about `status`, which is the gateway's own. Of a Rollout
- * only whether it is paused is somebody's wish.
+ * The requests that the API server sends to the gateway. `status` is excluded, because only the gateway writes it. In a
+ * Rollout, only the pause is a user's request.
  */
 export const WEBHOOK_RULES = [
   {
@@ -28,8 +28,8 @@ export const WEBHOOK_RULES = [
 ] as const;
 
 /**
- * Nor about what changes no content: finalizers, annotations and owners need nobody's leave, so that an object can
- * always be let go.
+ * Requests that change no content are excluded too: finalizers, annotations and owners need no permission, so that an
+ * object can always be released.
  */
 export const WEBHOOK_CONDITIONS = [
   {
@@ -38,17 +38,17 @@ export const WEBHOOK_CONDITIONS = [
       "request.operation != 'UPDATE' || object.?spec.orValue({}) != oldObject.?spec.orValue({}) || object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({})",
   },
   {
-    // The gateway makes them without a wish, and nobody can be asked while it is away.
+    // The gateway creates Rollouts itself, and no review is possible while it is away.
     name: 'wishes-of-rollouts',
     expression:
       "request.resource.resource != 'rollouts' || (request.operation == 'CREATE' ? object.?spec.?paused.hasValue() : object.?spec.?paused != oldObject.?spec.?paused)",
   },
 ] as const;
 
-/** An API server waits no longer for an answer; what is slower is as if nobody answered. */
+/** A slower answer counts as no answer: the person who applies waits for it. */
 export const WEBHOOK_TIMEOUT_SECONDS = 3;
 
-/** Where the API server finds the gateway: a Service, or, where it runs outside of the cluster, an address. */
+/** Where the API server reaches the gateway: a Service, or an address if the gateway runs outside the cluster. */
 export type WebhookClient =
   | {
       readonly service: {
@@ -61,10 +61,7 @@ export type WebhookClient =
     }
   | { readonly url: string; readonly caBundle?: string };
 
-/**
- * `Ignore`: while nobody answers, everything is let through, and its status says later what is wrong. `Fail`: nothing
- * is.
- */
+/** `Ignore`: without an answer, every request is accepted, and the status shows errors later. `Fail`: none is. */
 export type FailurePolicy = 'Ignore' | 'Fail';
 
 /** The ValidatingWebhookConfiguration of the gateway. */
@@ -89,8 +86,7 @@ export const webhookConfiguration = (clientConfig: WebhookClient, failurePolicy:
 });
 
 /**
- * As it lies in deploy/admission: put the certificate of the authority in before you apply it, or has cert-manager do
- * so.
+ * The form in deploy/admission. Insert the certificate of the authority before you apply it, or let cert-manager do so.
  */
 export const PLAIN_WEBHOOK = webhookConfiguration({
   service: { name: 'sluice-gateway', namespace: 'sluice', path: WEBHOOK_PATH, port: 443 },

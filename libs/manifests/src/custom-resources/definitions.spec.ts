@@ -9,12 +9,14 @@ import { pluralOf } from './definitions.js';
 const FOLDER = resolve(__dirname, '../../../../deploy/crds');
 
 /**
- * What an API server takes though the validators do not, and why it can say no more: the gateway's status says these.
+ * What an API server accepts although the validators do not, because a schema cannot express it. The gateway's status
+ * reports these.
  */
 const BEYOND_A_SCHEMA: ReadonlySet<string> = new Set([
-  'an expression that does not compile', // there is no function that compiles one
+  'a pattern that does not compile', // there is no function that compiles one
+  'another word for silent nodes', // a structural schema cannot say "text or object"
 ]);
-/** What is no custom resource at all, so that it never comes to the definition: another door says these. */
+/** Not a custom resource at all, so that it never reaches the definition. Something else refuses it. */
 const NO_RESOURCE: ReadonlySet<string> = new Set([
   'no version',
   'another version',
@@ -22,14 +24,14 @@ const NO_RESOURCE: ReadonlySet<string> = new Set([
   'no name',
   'a name that is a number',
 ]);
-/** What Kubernetes itself has a place for. */
-const TAKEN: ReadonlySet<string> = new Set(['an annotation', 'a field too many']);
+/** Fields that Kubernetes itself defines. */
+const TAKEN: ReadonlySet<string> = new Set(['an annotation', 'an unknown field']);
 
 describeOnKube('the definitions of custom resources', (world) => {
   beforeAll(async () => void (await establish(world.scene.api, FOLDER)));
 
-  /** As `kubectl apply --server-side --dry-run=server` does it. */
-  const tried = (manifest: Manifest): Promise<{ readonly code: number; readonly body: unknown }> => {
+  /** Like `kubectl apply --server-side --dry-run=server`. */
+  const dryRun = (manifest: Manifest): Promise<{ readonly code: number; readonly body: unknown }> => {
     const { name } = manifest.metadata as { readonly name: string };
     const path = `/apis/sluice.dev/v1alpha1/${pluralOf(manifest.kind as string)}/${encodeURIComponent(name)}`;
     return world.scene.api.call(
@@ -56,8 +58,8 @@ describeOnKube('the definitions of custom resources', (world) => {
     expect(resources.filter(({ name }) => name.endsWith('/status')).length).toBe(whole.length);
   });
 
-  it.each([...GOOD, ...GOOD_NETWORKS])('take %s', async (_what, manifest) => {
-    const { code, body } = await tried(manifest);
+  it.each([...GOOD, ...GOOD_NETWORKS])('accept %s', async (_what, manifest) => {
+    const { code, body } = await dryRun(manifest);
     expect({ code, message: (body as { readonly message?: string }).message }).toEqual({
       code: 201,
       message: undefined,
@@ -67,23 +69,23 @@ describeOnKube('the definitions of custom resources', (world) => {
   it.each([...BAD, ...BAD_NETWORKS].filter(([what]) => !NO_RESOURCE.has(what) && !TAKEN.has(what)))(
     'refuse %s',
     async (what, manifest, field) => {
-      const { code, body } = await tried(manifest);
+      const { code, body } = await dryRun(manifest);
       if (BEYOND_A_SCHEMA.has(what)) return expect(code).toBe(201);
       expect([400, 422, 500]).toContain(code);
-      // It names the place, or at least the field that it does not know.
+      // It names the place, or at least the unknown field.
       expect((body as { readonly message: string }).message).toContain(
         field.replace(/^.*[.]/, '').replace(/\[\d+\]$/, ''),
       );
     },
   );
 
-  it('say in words what a rule over several fields wants', async () => {
-    const told = async (what: string): Promise<string> =>
-      ((await tried(BAD.find(([name]) => name === what)?.[1] as Manifest)).body as { readonly message: string })
+  it('have a message for rules over several fields', async () => {
+    const messageOf = async (what: string): Promise<string> =>
+      ((await dryRun(BAD.find(([name]) => name === what)?.[1] as Manifest)).body as { readonly message: string })
         .message;
-    expect(await told('two probes in one')).toContain('exactly one of tcp, http, exec, file is needed');
-    expect(await told('In without values')).toContain('In and NotIn need at least one value');
-    expect(await told('a reload of nothing')).toContain('reload and restart need a unit');
-    expect(await told('a pool named default')).toContain('a Pool cannot be named default');
+    expect(await messageOf('a probe with two checks')).toContain('exactly one of tcp, http, exec, file is needed');
+    expect(await messageOf('In without values')).toContain('In and NotIn need at least one value');
+    expect(await messageOf('a reload without a unit')).toContain('reload and restart need a unit');
+    expect(await messageOf('a pool named default')).toContain('a Pool cannot be named default');
   });
 });

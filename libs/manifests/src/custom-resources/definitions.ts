@@ -9,16 +9,16 @@ import { structuralOf } from './structural.js';
 
 /** The group and version of all kinds, as paths of an API server name them. */
 export const [API_GROUP, API_GROUP_VERSION] = API_VERSION.split('/') as [string, string];
-/** The kind that shows a rollout; nobody publishes it. */
+/** The kind that shows a rollout. Users do not publish it. */
 export const ROLLOUT_KIND = 'Rollout';
 
 /** As in `kubectl get -o custom-columns`, with the type if it is not text; `wide`: only with `-o wide`. */
 type Column = `${string}:.${string}`;
 
-/** Plural, short name, and the columns that tell objects apart. */
+/** Plural, short name, and the columns that distinguish objects. */
 type Naming = readonly [plural: string, short: string, ...columns: readonly Column[]];
 
-/** Short names must be unlike others: all kinds in a cluster share a namespace for them. */
+/** Short names must be unique, because all kinds in a cluster share a namespace for them. */
 const NAMES: Readonly<Record<string, Naming>> = {
   File: ['files', 'sfile', 'Path:.spec.path'],
   Directory: ['directories', 'sdir', 'Path:.spec.path'],
@@ -68,7 +68,7 @@ const STATE_COLUMNS: readonly Column[] = [
 const AGE_COLUMN: Column = 'Age:.metadata.creationTimestamp:date';
 const LAST_COLUMN: Column = 'Message:.status.message:wide';
 
-/** The path segment of a kind's objects: `files`. Throws for a kind that has none. */
+/** The path segment of a kind's objects: `files`. Throws if the kind has none. */
 export function pluralOf(kind: string): string {
   return namingOf(kind)[0];
 }
@@ -92,7 +92,7 @@ function definitionOf(kind: Kind) {
       ? [...columns, ...STATE_COLUMNS.slice(0, 2), LAST_COLUMN]
       : [...columns, ...STATE_COLUMNS, LAST_COLUMN],
     {
-      // Kubernetes also takes names with more than 63 characters between two dots.
+      // Kubernetes also allows names with more than 63 characters between two dots.
       metadata: {
         type: 'object',
         properties: {

@@ -1,51 +1,51 @@
 import { isObject } from '../shape/reader.js';
 import { API_GROUP, API_GROUP_VERSION, customResourceDefinitions } from './definitions.js';
 
-/** How the definition that an API server has of a kind differs from the one of this version. */
+/** How the API server's definition of a kind differs from the one of this version. */
 export interface DefinitionDifference {
   readonly kind: string;
   /** There is none at all. */
   readonly isMissing: boolean;
-  /** Fields of the spec that it does not know: the API server drops them. */
+  /** Fields of the spec that it does not have: the API server drops them. */
   readonly lacks: readonly string[];
-  /** Fields that this version does not know: it refuses them. */
+  /** Fields that this version does not have: it refuses them. */
   readonly adds: readonly string[];
 }
 
 type Tree = Readonly<Record<string, unknown>>;
 
-/** A kind's schema, of which two properties count. */
-interface Halves {
+/** The schema of a kind, of which two properties are used. */
+interface KindSchema {
   readonly spec: Tree;
   readonly status: Tree;
 }
 
 /**
- * Compares the definitions that an API server publishes of this group and version (OpenAPI v3) with those of this
- * version, by the fields that each knows. Of a status only what it lacks counts, for nobody else writes it.
+ * Compares the definitions that an API server publishes for this group and version (OpenAPI v3) with those of this
+ * version, by their fields. In a status, only missing fields count, because only the gateway writes it.
  */
 export function compareDefinitions(openApi: unknown): readonly DefinitionDifference[] {
   const served = servedSchemas(openApi);
   return [...ownSchemas()].flatMap(([kind, own]): readonly DefinitionDifference[] => {
-    const found = served.get(kind);
-    if (found === undefined) return [{ kind, isMissing: true, lacks: [], adds: [] }];
-    const [mine, theirs] = [fieldsBelow(own.spec, 'spec'), fieldsBelow(found.spec, 'spec')];
+    const schemas = served.get(kind);
+    if (schemas === undefined) return [{ kind, isMissing: true, lacks: [], adds: [] }];
+    const [mine, theirs] = [fieldsBelow(own.spec, 'spec'), fieldsBelow(schemas.spec, 'spec')];
     const lacks = [
       ...without(mine, theirs),
-      ...without(fieldsBelow(own.status, 'status'), fieldsBelow(found.status, 'status')),
+      ...without(fieldsBelow(own.status, 'status'), fieldsBelow(schemas.status, 'status')),
     ];
     const adds = without(theirs, mine);
     return lacks.length + adds.length === 0 ? [] : [{ kind, isMissing: false, lacks, adds }];
   });
 }
 
-/** What is below a field that is missing is missing with it. */
+/** If a field is missing, so is everything below it. */
 const without = (all: readonly string[], others: readonly string[]): readonly string[] =>
   all
     .filter((field) => !others.includes(field))
     .filter((field, _, missing) => !missing.some((one) => field.startsWith(`${one}.`) || field.startsWith(`${one}[`)));
 
-function ownSchemas(): ReadonlyMap<string, Halves> {
+function ownSchemas(): ReadonlyMap<string, KindSchema> {
   const all = Object.values(customResourceDefinitions()).map((definition) => at(definition, 'spec'));
   return new Map(
     all.map(
@@ -58,8 +58,8 @@ function ownSchemas(): ReadonlyMap<string, Halves> {
   );
 }
 
-function servedSchemas(openApi: unknown): ReadonlyMap<string, Halves> {
-  const found = new Map<string, Halves>();
+function servedSchemas(openApi: unknown): ReadonlyMap<string, KindSchema> {
+  const found = new Map<string, KindSchema>();
   for (const schema of Object.values(at(openApi, 'components', 'schemas'))) {
     const names = isObject(schema) ? schema['x-kubernetes-group-version-kind'] : undefined;
     const own = Array.isArray(names)
@@ -71,18 +71,18 @@ function servedSchemas(openApi: unknown): ReadonlyMap<string, Halves> {
   return found;
 }
 
-const halvesOf = (schema: unknown): Halves => ({
+const halvesOf = (schema: unknown): KindSchema => ({
   spec: at(schema, 'properties', 'spec'),
   status: at(schema, 'properties', 'status'),
 });
 
 /** Every field below a schema, as in `spec.drain.rules[].action`. */
 function fieldsBelow(schema: Tree, place: string): readonly string[] {
-  const named = Object.entries(at(schema, 'properties')).flatMap(([name, field]) => [
+  const fields = Object.entries(at(schema, 'properties')).flatMap(([name, field]) => [
     `${place}.${name}`,
     ...(isObject(field) ? fieldsBelow(field, `${place}.${name}`) : []),
   ]);
-  return isObject(schema['items']) ? [...named, ...fieldsBelow(schema['items'], `${place}[]`)] : named;
+  return isObject(schema['items']) ? [...fields, ...fieldsBelow(schema['items'], `${place}[]`)] : fields;
 }
 
 function at(value: unknown, ...path: readonly string[]): Tree {

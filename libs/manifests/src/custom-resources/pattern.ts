@@ -1,8 +1,8 @@
 import type { Schema } from '../shape/checked.js';
 
 /**
- * The same pattern for Go's regular expressions, which Kubernetes uses: they know no lookahead, no repetition beyond
- * 1,000 and no `\u0000`. A lookahead at the beginning is a condition of its own, and becomes one.
+ * The same pattern for Go's regular expressions, which Kubernetes uses. They have no lookahead, no repetition above
+ * 1,000 and no `\u0000`. A lookahead at the start becomes a separate condition.
  */
 export function goPattern(pattern: string): Schema {
   const conditions: Schema[] = [];
@@ -14,7 +14,7 @@ export function goPattern(pattern: string): Schema {
     rest = `^${rest.slice(end + 1)}`;
   }
   if (/\(\?[=!<]/.test(rest))
-    throw new Error(`there is a lookahead in the middle of ${pattern}, which Go does not know`);
+    throw new Error(`there is a lookahead in the middle of ${pattern}, which Go does not support`);
   return conditions.length === 0 ? { pattern: rest } : { pattern: rest, allOf: conditions };
 }
 
@@ -24,7 +24,7 @@ function bounded(pattern: string): Schema {
   return match === null ? { pattern } : { pattern: `^${match[1]}+$`, maxLength: Number(match[2]) };
 }
 
-/** Where the group ends that begins at `from`. */
+/** The end of the group that starts at `from`. */
 function closing(text: string, from: number): number {
   let [depth, inClass] = [0, false];
   for (let i = from; i < text.length; i++) {

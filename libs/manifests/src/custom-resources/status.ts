@@ -44,7 +44,7 @@ const COMMON = {
   conditions: CONDITIONS,
 };
 
-/** What the gateway says of a fragment. */
+/** The status of a fragment, which the gateway writes. */
 export const FRAGMENT_STATUS: Schema = {
   description: STATUS,
   type: 'object',
@@ -56,7 +56,7 @@ export const FRAGMENT_STATUS: Schema = {
   },
 };
 
-/** Of a pool: its budget too, and who uses it up. */
+/** The status of a pool: also its budget, and the nodes that use it. */
 export const POOL_STATUS: Schema = {
   description: STATUS,
   type: 'object',
@@ -70,7 +70,7 @@ export const POOL_STATUS: Schema = {
   },
 };
 
-/** What the gateway says of a rollout. */
+/** The status of a rollout, which the gateway writes. */
 export const ROLLOUT_STATUS: Schema = {
   description: STATUS,
   type: 'object',
@@ -97,7 +97,8 @@ export const ROLLOUT_STATUS: Schema = {
           nodes: described(COUNT, 'Nodes of the pool that the change affects.'),
           done: described(COUNT, 'Nodes that are done.'),
           active: described(COUNT, 'Nodes that are changing now.'),
-          untouched: described(COUNT, 'In a rollback: nodes that are done because the change never reached them.'),
+          untouched: described(COUNT, 'In a rollback: nodes that are done because the change has not changed them.'),
+          degraded: described(COUNT, 'In a rollback: nodes that are done, but whose rollback failed.'),
         } satisfies Readonly<Record<keyof PoolProgress, object>>,
       },
     },

@@ -2,12 +2,13 @@ import { targetConstructorToSchema } from 'class-validator-jsonschema';
 import { rulesOf, type Class, type Nesting, type Schema } from '../shape/checked.js';
 import { fieldsOf, isObject } from '../shape/reader.js';
 import { descriptionOf } from '../shape/description.js';
+import { ContentSource } from '../kinds/file.js';
 import { NodeSelector } from '../selector.js';
 import { goPattern } from './pattern.js';
 
 /**
- * A class as a structural schema of Kubernetes: everything in place, types outside of all conditions. Unknown fields
- * are not named: the API server refuses or prunes them, as who writes asks it to.
+ * A class as a structural schema of Kubernetes: everything inline, types outside of all conditions. Unknown fields are
+ * not mentioned: the API server refuses or prunes them, as the client asks.
  */
 export function structuralOf(type: Class, templated: boolean): Schema {
   const generated =
@@ -36,12 +37,16 @@ const described = (description: string | undefined, schema: Schema): Schema =>
   description === undefined ? schema : { description, ...schema };
 
 const TEMPLATE = { pattern: '\\{\\{' };
-/** What the checks say better, or what Kubernetes does not know. */
+/** What the checks express better, or what Kubernetes does not support. */
 const LEFT_OUT: ReadonlySet<string> = new Set(['format', 'propertyNames']);
 
-function nested({ type, list, atMost }: Nesting, templated: boolean): Schema {
-  // What templates are never looked for in.
-  const one = structuralOf(type(), templated && type() !== NodeSelector);
+/** Fields without templates. */
+const WITHOUT_TEMPLATES: readonly Class[] = [NodeSelector, ContentSource];
+
+function nested({ type, list, atMost, orWord }: Nesting, templated: boolean): Schema {
+  // A structural schema cannot say "text or object": the webhook and the merger check the value.
+  if (orWord !== undefined) return { 'x-kubernetes-preserve-unknown-fields': true };
+  const one = structuralOf(type(), templated && !WITHOUT_TEMPLATES.includes(type()));
   return list ? { type: 'array', ...(atMost === undefined ? {} : { maxItems: atMost }), items: one } : one;
 }
 
@@ -66,13 +71,13 @@ function leaf(schema: Schema, templated: boolean): Schema {
   ) as Schema;
   if (isObject(items)) return { type, ...kept, items: leaf(items, templated) };
   const rest = { ...kept, ...(typeof pattern === 'string' ? goPattern(pattern) : {}) };
-  // A text that may hold templates is right in any form.
+  // A text that may contain templates is valid in any form.
   return templated && type === 'string' && Object.keys(rest).length > 0
     ? { type, anyOf: [TEMPLATE, rest] }
     : { type, ...rest };
 }
 
-/** A number or a text: bounds hold for the one, patterns for the other. */
+/** A number or a text: limits apply to the one, patterns to the other. */
 function intOrString(variants: readonly Schema[]): Schema {
   const conditions = Object.assign({}, ...variants.map(({ type: _, ...rest }) => rest)) as Schema;
   return { 'x-kubernetes-int-or-string': true, anyOf: [{ type: 'integer' }, { type: 'string' }], ...conditions };

@@ -13,7 +13,7 @@ const MAX_PREFIXES = 4_294_967_295;
 const [MIN_HOLD_S, MAX_HOLD_S] = [3, 65_535];
 const TOGETHER = 'holdTime and keepaliveTime must be used together';
 
-/** Peers that are listened for in the networks of a Layer2Network's gateways. */
+/** BGP peers that may connect from the gateway networks of a Layer2Network. */
 @filterLists('import', 'export')
 @Ruled({ problems: timerProblems, schema: {} })
 @Requires('keepaliveTime', 'holdTime', TOGETHER)
@@ -32,11 +32,11 @@ const TOGETHER = 'holdTime and keepaliveTime must be used together';
   bfd: 'Whether BFD detects lost peers faster. Default: false.',
 })
 export class BgpPeeringSpec extends SelectingSpec {
-  /** Name of the Layer2Network, which must be on the node and have gateways. */
+  /** The name of the Layer2Network. It must be on the node and have gateways. */
   @Text(FRAGMENT_NAME) readonly network!: string;
   @Whole(1, MAX_AS) readonly remoteAs!: number;
   @Optional() @Whole(1, MAX_AS) readonly localAs?: number;
-  /** Where the peers' routes go; without it, where the Layer2Network is. */
+  /** The VRF for the peers' routes. Default: the VRF of the Layer2Network. */
   @Optional() @Text(VRF_NAME) readonly vrf?: string;
   @Optional() @NestedList(() => RouteFilter) readonly import?: readonly RouteFilter[];
   @Optional() @NestedList(() => RouteFilter) readonly export?: readonly RouteFilter[];

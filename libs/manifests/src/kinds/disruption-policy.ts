@@ -9,7 +9,7 @@ import { UNIT } from '../unit-name.js';
 import { SelectingSpec, type Kind } from './kind.js';
 
 const WITH_UNIT = ['reload', 'restart'];
-/** More than anybody writes by hand. */
+/** More than people write by hand. */
 const MAX_RULES = 1_000;
 const MAX_ACTIONS = 32;
 
@@ -44,7 +44,7 @@ export class ActionSpec {
   @Optional() @Text(UNIT) readonly unit?: string;
 }
 
-/** The actions for what lies at a path or below it. */
+/** The actions for a path and everything below it. */
 @Fields({
   path: 'Absolute path of a file or directory. The rule also covers everything below it; the longest path that matches wins.',
   actions: 'What a change needs. `none` next to other actions has no effect; `reboot` replaces all but `drain`.',
@@ -72,7 +72,7 @@ export class SshKeysRule {
   @NestedList(() => ActionSpec, MAX_ACTIONS) readonly actions!: readonly ActionSpec[];
 }
 
-/** The actions for a kernel parameter, or for all that begin like it: `net.ipv4` is also `net.ipv4.ip_forward`. */
+/** The actions for a kernel parameter, or for all with this prefix: `net.ipv4` also matches `net.ipv4.ip_forward`. */
 @Fields({
   key: 'Name of a kernel parameter, or the start of one: `net.ipv4` also covers `net.ipv4.ip_forward`. The longest match wins.',
   actions: 'What a change needs. `none` next to other actions has no effect; `reboot` replaces all but `drain`.',
@@ -92,7 +92,7 @@ export class NetworkRule {
   @NestedList(() => ActionSpec, MAX_ACTIONS) readonly actions!: readonly ActionSpec[];
 }
 
-/** Which changes need which actions. */
+/** The actions that changes need. */
 @About('Which changes need which actions on a node, such as reloading a unit, draining or rebooting.')
 @Fields({
   default: "Actions for changes that no rule matches. Default: the kind's own.",
@@ -117,8 +117,8 @@ function unitProblems(action: Readonly<Record<string, unknown>>): readonly Probl
   const needsUnit = WITH_UNIT.includes(action['kind'] as string);
   if (needsUnit && action['unit'] === undefined)
     return [{ at: 'unit', code: 'required', message: `${String(action['kind'])} needs a unit` }];
-  const known = ACTION_KINDS.includes(action['kind'] as ActionKind);
-  if (known && !needsUnit && action['unit'] !== undefined) {
+  const isKnown = ACTION_KINDS.includes(action['kind'] as ActionKind);
+  if (isKnown && !needsUnit && action['unit'] !== undefined) {
     return [{ at: 'unit', code: 'forbidden', message: `${String(action['kind'])} takes no unit` }];
   }
   return [];

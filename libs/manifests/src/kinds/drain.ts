@@ -5,9 +5,9 @@ import { Duration, patternForm, TextList, Whole, Word } from '../shape/forms.js'
 import { NodeSelector } from '../selector.js';
 
 export const DRAIN_WORDS = {
-  /** What to do with a pod that nothing would make again, or whose data goes with it. */
+  /** What to do with a pod that no controller would recreate, or that would lose its data. */
   careful: ['block', 'evict'],
-  /** What becomes of the pods that a rule matches. */
+  /** What to do with the pods that a rule matches. */
   rule: ['drain', 'skip', 'wait'],
   onTimeout: ['fail', 'defer', 'force'],
   onUncordon: ['restore', 'give-up'],
@@ -19,14 +19,14 @@ const RESOURCE = patternForm(
   /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/,
   'must be the name of an extended resource, such as "example.com/nic"',
 );
-/** Far from each other, so that there is always room between two. */
+/** Large enough that there is always a number between two others. */
 const MAX_ORDER = 1_000_000;
-/** More than anybody writes by hand. */
+/** More than people write by hand. */
 const MAX_RULES = 1_000;
 
 /**
- * What is done with some of the pods, and when: those of a lower order are gone before those of a higher one are
- * touched.
+ * What to do with some of the pods, and when: pods with a lower order must be gone before pods with a higher order are
+ * evicted.
  */
 @Fields({
   podSelector: 'Pods that the rule applies to, by their labels. `{}` selects all.',
@@ -42,10 +42,7 @@ export class DrainRule {
   @Optional() @Whole(-MAX_ORDER, MAX_ORDER) readonly order?: number;
 }
 
-/**
- * Which pods have to go, where not all have to: those that the selector matches, and those that ask for one of the
- * resources.
- */
+/** The pods to evict in a partial drain: those that match the selector, and those that request one of the resources. */
 @AtLeastOne(
   ['podSelector', 'resources'],
   'needs podSelector, resources, or both: without them nothing would be drained',

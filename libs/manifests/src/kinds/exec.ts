@@ -19,11 +19,13 @@ export class Command {
 @Fields({
   check: 'Exits with 0 if nothing has to be done. Runs before and after `apply`, and when the node looks for drift.',
   apply: 'Runs if `check` fails. `check` must succeed afterwards.',
+  undo: 'Runs when a change in which `apply` ran is rolled back. It may run more than once, and each time gets half of what is left of the lease, from 5 to 30 s. Without it, the rollback is reported with this exception.',
   timeout: 'How long each command may run, such as `30s`. Default: `5m`.',
 })
 export class ExecSpec extends SelectingSpec {
   @Nested(() => Command) readonly check!: Command;
   @Nested(() => Command) readonly apply!: Command;
+  @Optional() @Nested(() => Command) readonly undo?: Command;
   @Optional() @Duration() readonly timeout?: string;
 }
 

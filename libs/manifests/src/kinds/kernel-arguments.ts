@@ -2,14 +2,14 @@ import { About, Fields } from '../shape/description.js';
 import { patternForm, TextList } from '../shape/forms.js';
 import { SelectingSpec, type Kind } from './kind.js';
 
-/** One argument: what a boot loader's shell could take apart or expand has no place in it. */
+/** One argument, without characters that the shell of a boot loader could split or expand. */
 export const KERNEL_ARGUMENT = patternForm(
   'bad-argument',
   /^(?=.{1,500}$)[A-Za-z0-9_][A-Za-z0-9_.,:;/=+@%~^-]*$/,
   'must be one kernel argument without spaces or quotes, such as "nosmt" or "hugepages=64"',
 );
 
-/** Arguments to start the kernel with, in addition to those that it has. */
+/** Arguments for the kernel, in addition to the existing ones. */
 @About('Arguments added to the kernel command line. A change drains and restarts the node.')
 @Fields({
   arguments:

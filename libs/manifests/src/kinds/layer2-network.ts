@@ -11,7 +11,7 @@ const MIN_MTU = 1_000;
 const MAX_MTU = 9_000;
 const MIN_MTU_OF_IPV6 = 1_280;
 
-/** A network of the second layer on the node: a bridge, by VLAN id, with a tunnel or a tagged port. */
+/** A layer-2 network on the node: a bridge for a VLAN id, with a tunnel or a tagged port. */
 @Ruled({ problems: gatewayProblems, schema: {} })
 @OnlyWith('vni', 'neighSuppression', NO_TUNNEL)
 @OnlyWith('vni', 'vtep', NO_TUNNEL)
@@ -40,9 +40,9 @@ export class Layer2NetworkSpec extends SelectingSpec {
   @Whole(1, MAX_VLAN) readonly id!: number;
   @Optional() @Whole(MIN_MTU, MAX_MTU) readonly mtu?: number;
   @Optional() @Whole(1, MAX_VNI) readonly vni?: number;
-  /** The address from which the tunnel goes; without it, the one that the kernel takes. */
+  /** The local address of the tunnel. Default: chosen by the kernel. */
   @Optional() @Text(ADDRESS) readonly vtep?: string;
-  /** An interface of the node on which the network is tagged with its id. */
+  /** An interface of the node that carries the network, tagged with its id. */
   @Optional() @Text(INTERFACE) readonly trunk?: string;
   @Optional() @Text(MAC) readonly anycastMac?: string;
   @Optional() @TextList(HOST_IN_NETWORK) readonly anycastGateways?: readonly string[];
@@ -50,7 +50,7 @@ export class Layer2NetworkSpec extends SelectingSpec {
   @Optional() @Flag() readonly createMacvlanInterface?: boolean;
   @Optional() @Flag() readonly neighSuppression?: boolean;
   @Optional() @Flag() readonly disableSegmentation?: boolean;
-  /** Where its gateways route; without it, in the node's main table. */
+  /** The VRF in which its gateways route. Default: the node's main table. */
   @Optional() @Text(VRF_NAME) readonly vrf?: string;
 }
 

@@ -3,12 +3,12 @@ import { Text, type TextForm } from '../shape/forms.js';
 import { FILE_PATH } from '../path.js';
 import { SelectingSpec, type Kind } from './kind.js';
 
-/** The longest that Linux keeps in a link. */
+/** The longest target of a link that Linux supports. */
 const MAX_TARGET = 4095;
 
 const nul = (text: string): string | undefined => (text.includes('\0') ? 'must not contain NUL' : undefined);
 
-/** The form of what a link points to: any text, for it need not exist. */
+/** The form of a target: any text, because the target need not exist. */
 const TARGET: TextForm = {
   code: 'bad-target',
   problem: (text) =>

@@ -4,10 +4,12 @@ import { CountOrPercent, Duration, patternForm, TextList, Word } from '../shape/
 import { DrainSpec } from './drain.js';
 import { SelectingSpec, type Kind } from './kind.js';
 
-/** More nodes than any fleet has; a bound, so that a slip of the finger is seen. */
+/** More nodes than any fleet has. A limit, so that typing errors are found. */
 export const MAX_NODES = 1_000_000;
+/** With less time, a node could not fetch its config and start a guard, so every change would fail. */
+const LEAST_APPLY = '2s';
 const DRIFT_WAYS = ['report', 'overwrite', 'repair'] as const;
-/** A list in a list has to have a bound for Kubernetes; nobody has so many groups. */
+/** Kubernetes requires a limit for nested lists. Nobody has this many groups. */
 const MOST_EDITORS = 64;
 
 const GROUP = patternForm(
@@ -17,7 +19,7 @@ const GROUP = patternForm(
 );
 const KIND = patternForm('bad-kind', /^[A-Z][A-Za-z0-9]{0,62}$/, 'must be the name of a kind, such as File');
 
-/** Who may change what the nodes of a pool get: with which kinds, or with any. */
+/** Who may change what the nodes of a pool get: some kinds, or all of them. */
 @Fields({
   groups: 'Kubernetes groups whose members may change what the nodes of the pool get.',
   kinds: 'Kinds that they may change, such as `File`. Default: all.',
@@ -30,34 +32,44 @@ export class EditorsSpec {
 /** Whether silent nodes keep their units. */
 @Fields({
   ignoreAfter:
-    'After this time, such as `10m`, a silent node is skipped: it no longer counts as unavailable until it is heard again.',
+    'After this time, such as `10m`, a silent node is skipped: it no longer counts as unavailable until it is heard from again.',
 })
 export class SilentNodesSpec {
   @Duration() readonly ignoreAfter!: string;
 }
 
-/** A set of nodes with a budget of how many may be unavailable at once. */
+/** A set of nodes that share a budget: how many of them may be unavailable at once. */
 @About('A set of nodes that share a budget: how many may be unavailable at once.')
 @Fields({
   maxUnavailable:
     'How many nodes may be unavailable at once: a number, or a percentage of the members such as `"10%"`, rounded down but at least 1. Default: 1.',
-  applyTimeout: 'How long a node may take to apply a config, probes included, such as `2m`. Default: `2m`.',
+  applyTimeout:
+    'How long a node may take to apply a config, probes included, such as `2m`; at least `2s`. Default: `2m`.',
   drainTimeout: 'How long a drain may take before `drain.onTimeout` applies. Default: `10m`.',
   drain: 'How nodes are drained with Kubernetes.',
   drift:
     'What to do if files or settings on a node were changed by hand. `report`: report it, and keep changes from the node until it is undone. `overwrite`: report it, and let the next change overwrite it. `repair`: also repair it without a change, within the budget. Default: `report`.',
-  silentNodes: 'When silent nodes no longer count as unavailable. Default: they always count.',
+  silentNodes:
+    '`count`: a silent node counts as unavailable until it is heard from again. `{ignoreAfter: 10m}`: it no longer counts after that time. Default: `count`.',
   editors:
     'Who may change what the nodes of the pool get. Enforced by the admission webhook in Kubernetes. Default: everyone that the API server allows.',
 })
 export class PoolSpec extends SelectingSpec {
   @Optional() @CountOrPercent(MAX_NODES) readonly maxUnavailable?: number | string;
-  @Optional() @Duration() readonly applyTimeout?: string;
+  @Optional()
+  @Duration({
+    least: LEAST_APPLY,
+    because: 'a node has half of it to prepare a change, and needs a third of it to roll back; leave it out for 2m',
+  })
+  readonly applyTimeout?: string;
   @Optional() @Duration() readonly drainTimeout?: string;
   @Optional() @Nested(() => DrainSpec) readonly drain?: DrainSpec;
   @Optional() @Word(DRIFT_WAYS) readonly drift?: (typeof DRIFT_WAYS)[number];
-  @Optional() @Nested(() => SilentNodesSpec) readonly silentNodes?: SilentNodesSpec;
-  /** Held by the webhook of Kubernetes, which alone knows who asks; without it, whom the API server lets. */
+  @Optional() @Nested(() => SilentNodesSpec, 'count') readonly silentNodes?: 'count' | SilentNodesSpec;
+  /**
+   * Enforced by the Kubernetes webhook, because only it knows the user. Default: everybody with access to the API
+   * server.
+   */
   @Optional() @NestedList(() => EditorsSpec, MOST_EDITORS) readonly editors?: readonly EditorsSpec[];
 }
 

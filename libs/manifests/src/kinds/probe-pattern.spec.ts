@@ -45,12 +45,12 @@ test.each([
   ['([ab]{100}){10}|([cd]{100}){10}|([ef]{100}){10}', 'its repeats make it too large: use smaller numbers in {}'],
   ['('.repeat(21) + ')'.repeat(21), 'its groups are nested more than 20 deep'],
   ['a'.repeat(1_001), 'it is longer than 1000 characters'],
-])('the pattern %j is refused, with what to do', (pattern, why) => {
+])('the pattern %j is refused, and the message says what to do', (pattern, why) => {
   expect(probePattern(pattern)).toBe(why);
   expect(reasonsOf(pattern)).toMatchObject([{ field: 'spec.file.matches', code: 'bad-pattern' }]);
 });
 
-test('what refuses a pattern names it', () => {
+test('a refusal names the pattern', () => {
   expect(reasonsOf('(?=a)b')[0]?.message).toBe(
     'must be a regular expression in RE2 syntax, and "(?=a)b" is not: it uses lookahead or lookbehind, which RE2 does not have: match the text around it too, or use two probes',
   );

@@ -1,7 +1,8 @@
 /** A compiled pattern. */
 export interface ProbePattern {
-  /** Whether any part of the text matches. The time grows with the length of the text and no faster. */
+  /** Whether any part of the text matches. Takes time that is linear in the length of the text times `programSize`. */
   test(text: string): boolean;
+  programSize(): number;
 }
 
 /**
@@ -24,12 +25,12 @@ export function probePattern(text: string): ProbePattern | string {
   }
 }
 
-/** Loaded with the first pattern: an applier without probes of files would keep 5 MB for nothing. */
+/** Loaded with the first pattern, which saves 5 MB in an applier without file probes. */
 declare const require: (name: 're2js') => typeof import('re2js');
 
 export const MAX_PATTERN = 1_000;
 const MAX_GROUP_DEPTH = 20;
-/** A literal of 1,000 characters is that many instructions. Each costs time at each character of the file. */
+/** A literal of 1,000 characters has as many instructions. Each takes time for each character of the file. */
 const MAX_PROGRAM = 2_000;
 
 function whyNot(message: string): string {
@@ -40,7 +41,7 @@ function whyNot(message: string): string {
   return why;
 }
 
-/** A little too high where a bracket stands in a character class, which does no harm. */
+/** Slightly too high if a bracket is in a character class, which is harmless. */
 function groupDepth(pattern: string): number {
   let depth = 0;
   let deepest = 0;

@@ -18,7 +18,7 @@ const URL_FORM = patternForm(
   /^https?:\/\/[^\s/?#]+([/?#]\S*)?$/,
   'must be a URL that starts with http:// or https://',
 );
-/** Of a pattern in a message. */
+/** How many characters of a pattern a message shows. */
 const SHOWN = 100;
 const PATTERN: TextForm = {
   code: 'bad-pattern',
@@ -32,14 +32,17 @@ const PATTERN: TextForm = {
 };
 
 /** A TCP connection that can be opened. */
-@Fields({ address: 'Host and port to connect to, such as `10.0.0.1:6443` or `[::1]:80`.' })
+@Fields({
+  address:
+    'Host and port to connect to, such as `10.0.0.1:6443` or `[::1]:80`. Not a link-local address, unless the node allows it.',
+})
 export class TcpProbe {
   @Text(ADDRESS) readonly address!: string;
 }
 
-/** An HTTP GET that is answered by one of these statuses. */
+/** An HTTP GET whose response has one of these statuses. */
 @Fields({
-  url: 'URL to send a GET request to. Starts with http:// or https://.',
+  url: 'URL to send a GET request to. Starts with http:// or https://. Not on a link-local address, unless the node allows it. Redirects are not followed.',
   status: 'Status codes that count as success. Default: `[200]`.',
 })
 export class HttpProbe {
@@ -47,12 +50,12 @@ export class HttpProbe {
   @Optional() @WholeList(100, 599) readonly status?: readonly number[];
 }
 
-/** A file that is there with a certain content, or is not there. */
+/** A file that exists with some content, or does not exist. */
 @ExactlyOne('matches', 'absent')
 @Fields({
   path: 'Absolute path of the file on the node.',
   matches:
-    'Regular expression in RE2 syntax (no backreferences, no lookaround; `^` and `$` match at line breaks) that the content must match. At most 1,000 characters.',
+    'Regular expression in RE2 syntax (no backreferences, no lookaround; `^` and `$` match at line breaks) that the content must match. At most 1,000 characters. The file may have at most 1 MiB, and less if the pattern is large.',
   absent: '`true`: the file must not exist.',
 })
 export class FileProbe {
@@ -61,7 +64,7 @@ export class FileProbe {
   @Optional() @Exactly(true, 'wrong-type') readonly absent?: true;
 }
 
-/** What must hold after a change for it to be confirmed. */
+/** A condition that must hold after a change, or the change is not confirmed. */
 @ExactlyOne('tcp', 'http', 'exec', 'file')
 @About(
   'A check that runs before and after a change. If it is new or changed, or passed before, it must pass after the change. Otherwise the node rolls back.',
@@ -71,8 +74,11 @@ export class FileProbe {
   http: 'Succeeds if the answer to a GET request has an expected status.',
   exec: 'Succeeds if the command exits with 0.',
   file: 'Succeeds if a file has a certain content, or does not exist.',
-  timeout: 'How long one attempt may take, such as `5s`. Default: `5s`.',
-  retries: 'How many more attempts are made after a failed one. Default: 3.',
+  timeout:
+    'How long one attempt may take, such as `5s`. Less than two thirds of the `applyTimeout` of the pool. Default: `5s`.',
+  retries: 'How many more attempts are made after a failed one. Before a change, none is made. Default: 3.',
+  interval:
+    'How long to wait before the probe runs again while nothing changes, such as `30s`; at least `1s`. If it fails then, the node is unhealthy. Default: `1m`.',
 })
 export class ProbeSpec extends SelectingSpec {
   @Optional() @Nested(() => TcpProbe) readonly tcp?: TcpProbe;
@@ -81,6 +87,9 @@ export class ProbeSpec extends SelectingSpec {
   @Optional() @Nested(() => FileProbe) readonly file?: FileProbe;
   @Optional() @Duration() readonly timeout?: string;
   @Optional() @Whole(0, 100) readonly retries?: number;
+  @Optional()
+  @Duration({ least: '1s', because: 'a probe that runs more often loads the node' })
+  readonly interval?: string;
 }
 
 export const probe: Kind = { name: 'Probe', spec: ProbeSpec, role: 'state' };

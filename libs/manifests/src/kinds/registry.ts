@@ -16,7 +16,7 @@ import { sysctl } from './sysctl.js';
 import { systemdUnit } from './systemd-unit.js';
 import { vrf } from './vrf.js';
 
-/** Every kind that people may write. A new one is a file next to this one and a line here. */
+/** All kinds. To add one, add a file next to this one and a line here. */
 export const KINDS: readonly Kind[] = [
   file,
   directory,
@@ -36,22 +36,22 @@ export const KINDS: readonly Kind[] = [
   rolloutPolicy,
 ];
 
-/** The kind of that name; undefined for a name that nobody registered. */
+/** The kind with that name; undefined if it is unknown. */
 export const kindOf = (name: string): Kind | undefined => BY_NAME.get(name);
 
-/** Whether fragments of this kind say how to change, and not what a node should have. */
+/** Whether fragments of this kind control how to change, and not what a node should have. */
 export const isPolicyKind = (name: string): boolean => BY_NAME.get(name)?.role === 'policy';
 
-/** Whether fragments of this kind claim the place `spec.path` on the node. */
+/** Whether fragments of this kind claim the path `spec.path` on the node. */
 export const ownsPath = (name: string): boolean => BY_NAME.get(name)?.ownsPath === true;
 
-/** What an entry claims besides a `path` of its own: places that no other fragment of the node may have. */
+/** What an entry claims besides its own `path`: names that no other fragment of the node may claim. */
 export const claimsOf = (entry: {
   readonly kind: string;
   readonly spec: Readonly<Record<string, unknown>>;
 }): readonly string[] => BY_NAME.get(entry.kind)?.claims?.(entry.spec) ?? [];
 
-/** The fields of a spec that hold no templates, whatever is written in them. */
+/** The fields of a spec without templates. */
 export const literalFields = (kind: string, spec: Readonly<Record<string, unknown>>): readonly string[] =>
   BY_NAME.get(kind)?.literal?.(spec) ?? [];
 

@@ -8,7 +8,7 @@ import { isObject } from '../shape/reader.js';
 const FILTER_ACTIONS = ['permit', 'deny'] as const;
 const MAX_SEQ = 4_294_967_295;
 
-/** One line of a list that lets routes through or keeps them back. */
+/** One line of a list that permits or denies routes. */
 @Ruled({
   problems: lengthProblems,
   schema: {},
@@ -34,7 +34,7 @@ export class RouteFilter {
   @Optional() @Whole(0, 128) readonly le?: number;
 }
 
-/** What is wrong between the lines of the lists at these fields: the same line twice, or two lines at one place. */
+/** Conflicts between the lines of these lists: duplicate lines, or two lines with the same seq. */
 export const filterLists = (...fields: readonly string[]): ClassDecorator =>
   Ruled({ problems: (object) => fields.flatMap((field) => listProblems(field, object[field])), schema: {} });
 

@@ -6,7 +6,7 @@ import { INTERFACE } from './interface-name.js';
 import { SelectingSpec, type Kind } from './kind.js';
 
 const MAX_TABLE = 4_294_967_295;
-/** The kernel's own tables: default, main and local. */
+/** The tables of the kernel: default, main and local. */
 const KERNEL_TABLES = [253, 254, 255];
 
 /** A route in the table. */
@@ -29,7 +29,7 @@ const KERNEL_TABLES = [253, 254, 255];
   to: 'Destination network, such as `10.0.0.0/8` or `0.0.0.0/0`.',
   via: 'Address of the next hop.',
   interface: 'Interface through which the traffic leaves.',
-  blackhole: '`true`: traffic to this destination is dropped. Excludes `via` and `interface`.',
+  blackhole: '`true`: traffic to this destination is dropped. Cannot be used with `via` or `interface`.',
 })
 export class TableRoute {
   @Text(NETWORK) readonly to!: string;
@@ -38,7 +38,7 @@ export class TableRoute {
   @Optional() @Exactly(true, 'wrong-type') readonly blackhole?: true;
 }
 
-/** What looks its way up in the table. */
+/** A rule that selects the traffic that uses the table. */
 @AtLeastOne(
   ['from', 'to', 'interface'],
   'at least one of from, to, interface is needed: a rule without any of them would redirect all traffic',
@@ -50,14 +50,14 @@ export class TableRoute {
   interface: 'Interface on which the traffic arrives.',
 })
 export class TableRule {
-  /** Before the kernel's rule for its main table, and after that for the local one. */
+  /** Before the kernel's rule for its main table, and after the one for its local table. */
   @Whole(1, 32_765) readonly priority!: number;
   @Optional() @Text(NETWORK) readonly from?: string;
   @Optional() @Text(NETWORK) readonly to?: string;
   @Optional() @Text(INTERFACE) readonly interface?: string;
 }
 
-/** A routing table of the node's own: with its routes, and what is looked up there. */
+/** An additional routing table of the node: its routes, and the rules that use it. */
 @Ruled({
   problems: ({ tableId }) =>
     KERNEL_TABLES.includes(tableId as number)

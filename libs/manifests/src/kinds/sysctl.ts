@@ -5,7 +5,7 @@ import { SelectingSpec, type Kind } from './kind.js';
 const PART = '[A-Za-z0-9_:@-]+(/[A-Za-z0-9_:@-]+)*';
 
 /**
- * The form of a kernel parameter's name. In a part of it a slash stands for a dot, as in
+ * The form of a kernel parameter's name. Within a segment, a slash replaces a dot, as in
  * `net.ipv4.conf.eth0/100.rp_filter`.
  */
 const SYSCTL_KEY = patternForm(
@@ -14,7 +14,7 @@ const SYSCTL_KEY = patternForm(
   'must be the name of a kernel parameter with dots, such as "vm.swappiness"',
 );
 
-/** The form of a kernel parameter, or of the beginning of some, in a rule. */
+/** The form of a kernel parameter or of a prefix in a rule. */
 export const SYSCTL_PREFIX = patternForm(
   'bad-sysctl',
   new RegExp(`^(?=.{1,255}$)${PART}(\\.${PART})*$`),
@@ -35,7 +35,7 @@ const VALUE = {
   schema: { minLength: 1, maxLength: 4_000, pattern: '^[^\\n\\r\\u0000]*[^\\s][^\\n\\r\\u0000]*$' },
 };
 
-/** A kernel parameter with a value, now and after each boot. */
+/** A kernel parameter and its value, set now and after each boot. */
 @About('A kernel parameter, set now and after each boot.')
 @Fields({
   key: 'Name of the parameter, such as `vm.swappiness`. A slash stands for a dot inside a part: `net.ipv4.conf.eth0/100.rp_filter`.',

@@ -18,8 +18,8 @@ export class DropIn {
 }
 
 /**
- * A unit of systemd: its file, what is added to it, whether it starts at boot, and whether it runs. What is left out
- * stays as it is.
+ * A systemd unit: its file, its drop-ins, whether it starts at boot, and whether it runs. Omitted fields are left
+ * unchanged.
  */
 @AtLeastOne(SAYS, `needs at least one of ${SAYS.join(', ')}`, 'empty')
 @About(
@@ -40,7 +40,7 @@ export class SystemdUnitSpec extends SelectingSpec {
   @Optional() @Word(UNIT_STATES) readonly state?: (typeof UNIT_STATES)[number];
 }
 
-/** The path of a unit's own file. */
+/** The path of a unit's main file. */
 const unitPath = (unit: string): string => `${UNIT_FOLDER}/${unit}`;
 /** The path of one of its drop-ins. */
 const dropInPath = (unit: string, dropIn: string): string => `${UNIT_FOLDER}/${unit}.d/${dropIn}`;

@@ -29,7 +29,7 @@ const COMMUNITY: TextForm = {
 };
 const WELL_KNOWN = ['no-export', 'no-advertise', 'no-peer', 'local-AS', 'blackhole', 'graceful-shutdown'];
 
-/** An interface with an address of the node's own inside the VRF. */
+/** An interface with an address of the node in the VRF. */
 @Fields({
   name: 'Name of the interface, at most 15 characters.',
   subnet:
@@ -66,8 +66,8 @@ export class LoopbackSpec {
   aggregate:
     'Networks that are announced as one route. Traffic to an address in them that no more specific route covers is dropped.',
   sbrPrefixes: 'Source-based routing: traffic from these networks uses the table of the VRF.',
-  community: 'BGP community of exported routes, such as `64512:100` or `no-export`. Excludes `communities`.',
-  communities: 'BGP communities of exported routes. Excludes `community`.',
+  community: 'BGP community of exported routes, such as `64512:100` or `no-export`. Cannot be used with `communities`.',
+  communities: 'BGP communities of exported routes. Cannot be used with `community`.',
   loopbacks: 'Interfaces that give the node an address of its own inside the VRF.',
   mtu: "MTU in bytes of the VRF's bridge and tunnel. Default: chosen by the kernel.",
 })
@@ -76,7 +76,7 @@ export class VrfSpec extends SelectingSpec {
   @Optional() @Whole(1, 65_534) readonly seq?: number;
   @Optional() @Whole(1, MAX_VNI) readonly vni?: number;
   @Optional() @Text(ROUTE_TARGET) readonly routeTarget?: string;
-  /** The address from which the tunnel goes; without it, the one that the kernel takes. */
+  /** The local address of the tunnel. Default: chosen by the kernel. */
   @Optional() @Text(ADDRESS) readonly vtep?: string;
   @Optional() @Whole(1, MAX_AS) readonly localAs?: number;
   @Optional() @NestedList(() => RouteFilter) readonly import?: readonly RouteFilter[];

@@ -1,4 +1,4 @@
-/** Communities that FRR knows by a word, and shows by it however they were written. */
+/** Communities that FRR knows by name. FRR shows the name, however they were written. */
 const WORDS: Readonly<Record<string, number>> = {
   internet: 0,
   'graceful-shutdown': 0xffff0000,
@@ -18,7 +18,7 @@ const WORDS: Readonly<Record<string, number>> = {
 };
 const BY_VALUE: ReadonlyMap<number, string> = new Map(Object.entries(WORDS).map(([word, value]) => [value, word]));
 
-/** The communities as FRR shows them: by their number, each once. */
+/** The communities as FRR shows them: sorted by number, each once. */
 export function shownCommunities(texts: readonly string[]): readonly string[] {
   const values = [...new Set(texts.map(valueOf))].sort((a, b) => a - b);
   return values.map((value) => BY_VALUE.get(value) ?? `${Math.floor(value / 65_536)}:${value % 65_536}`);

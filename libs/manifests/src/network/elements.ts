@@ -1,4 +1,4 @@
-/** A link of the kernel, with what it should have; what is left out is not looked at. */
+/** A link of the kernel, with its desired properties. Properties that are left out are not checked. */
 export interface Link {
   readonly name: string;
   readonly type: 'vrf' | 'bridge' | 'vxlan' | 'vlan' | 'veth' | 'dummy';
@@ -18,7 +18,7 @@ export interface Link {
   /** As a port of a bridge. */
   readonly neighSuppress?: boolean;
   readonly learning?: boolean;
-  /** Segments in one packet that is handed down: 1 switches segmentation off. */
+  /** Segments in one packet that is passed down: 1 switches segmentation off. */
   readonly gsoMaxSegs?: number;
   /** Below `net.ipv4.conf.NAME` and `net.ipv6.conf.NAME`, as `ipv4/arp_accept`. */
   readonly settings?: Readonly<Record<string, string>>;
@@ -27,7 +27,7 @@ export interface Link {
 /** An address on a link. */
 export interface LinkAddress {
   readonly link: string;
-  /** Address and length of its network. */
+  /** The address, with the length of its network. */
   readonly address: string;
 }
 
@@ -41,7 +41,7 @@ export interface Route {
   readonly metric?: number;
 }
 
-/** What is looked up in a table before the main one. */
+/** A rule that looks up a table before the main one. */
 export interface LookupRule {
   readonly family: 4 | 6;
   readonly priority: number;
@@ -51,20 +51,20 @@ export interface LookupRule {
   readonly iif?: string;
 }
 
-/** A line of FRR's configuration with what stands below it. `@` is the AS of the node's own BGP. */
+/** A line of FRR's configuration, with the lines below it. `@` stands for the AS of the node's own BGP. */
 export interface FrrLine {
   readonly line: string;
   readonly below: readonly FrrLine[];
 }
 
-/** All that FRR should have for this node's network. */
+/** Everything that FRR should have for this node's network. */
 export interface FrrPart {
   readonly lines: readonly FrrLine[];
-  /** The AS of the node's own BGP where FRR has none yet. */
+  /** The AS of the node's own BGP, if FRR has none yet. */
   readonly ownAs?: number;
 }
 
-/** The whole of what a node's network should have: the same fragments give the same, in whatever order they come. */
+/** Everything that a node's network should have. The same fragments give the same result, in any order. */
 export interface Network {
   readonly links: readonly Link[];
   readonly addresses: readonly LinkAddress[];

@@ -3,17 +3,16 @@ import type { Link } from './elements.js';
 import { isNetworkEntry } from './fragments.js';
 import { networkOf } from './network.js';
 
-/** The kinds of what the network consists of: no fragment has them, they are what its fragments come to together. */
+/** The kinds of the elements of a network. No fragment has them: they result from its fragments together. */
 export const ELEMENT_KINDS = ['NetworkLink', 'NetworkAddress', 'NetworkRoute', 'NetworkRule', 'NetworkFrr'] as const;
 export type ElementKind = (typeof ELEMENT_KINDS)[number];
 
-/** Lowest first is made first and removed last. */
+/** The lowest is created first and removed last. */
 const LINK_RANK: Readonly<Record<Link['type'], number>> = { vrf: 1, bridge: 2, dummy: 3, vlan: 3, veth: 3, vxlan: 3 };
 
 /**
- * The elements that a config's network consists of, each as an entry of its own that can be made, read back and taken
- * away by itself. The name is a key: sorted, it is the order in which they are made; what stands behind the colon is
- * for people.
+ * The elements of a config's network, each as an entry that can be created, read back and removed separately. The name
+ * is a key: sorted, it gives the order in which elements are created. The part after the colon is for people.
  */
 export function networkEntries(config: Config): readonly ConfigEntry[] {
   if (!config.fragments.some(isNetworkEntry)) return [];
@@ -47,8 +46,8 @@ export function networkEntries(config: Config): readonly ConfigEntry[] {
 }
 
 /**
- * What an entry is called for people: a fragment by its kind and name, an element by what it is, for nobody has written
- * it.
+ * The name of an entry for people: a fragment by its kind and name, an element by its description, because no person
+ * wrote it.
  */
 export function wordsFor({ kind, name }: Pick<ConfigEntry, 'kind' | 'name'>): string {
   const isElement = (ELEMENT_KINDS as readonly string[]).includes(kind);

@@ -4,14 +4,14 @@ import type { Layer2NetworkSpec } from '../kinds/layer2-network.js';
 import type { RoutingTableSpec } from '../kinds/routing-table.js';
 import type { VrfSpec } from '../kinds/vrf.js';
 
-/** A fragment of a config, with its spec read as its kind says. */
+/** A fragment of a config, with the spec of its kind. */
 export interface NetworkFragment<S> {
   readonly id: string;
   readonly name: string;
   readonly spec: Omit<S, 'nodeSelector'>;
 }
 
-/** The fragments of a config that say what its network should have, by kind, in an order of their own. */
+/** The fragments of a config that define its network, by kind, in a fixed order. */
 export interface NetworkFragments {
   readonly vrfs: readonly NetworkFragment<VrfSpec>[];
   readonly layer2: readonly NetworkFragment<Layer2NetworkSpec>[];
@@ -19,13 +19,15 @@ export interface NetworkFragments {
   readonly peerings: readonly NetworkFragment<BgpPeeringSpec>[];
 }
 
-/** The kinds that make up a node's network: they act live and under probes, and rules of a policy name them. */
+/**
+ * The kinds that make up a node's network. They take effect live and under probes, and policies have rules for them.
+ */
 export const NETWORK_KINDS = ['Vrf', 'Layer2Network', 'RoutingTable', 'BgpPeering'] as const;
 export type NetworkKind = (typeof NETWORK_KINDS)[number];
 
 export const isNetworkEntry = (entry: ConfigEntry): boolean => NETWORK_KINDS.some((kind) => kind === entry.kind);
 
-/** Reads the checked entries of a config; `holds` leaves out those whose form does not hold. */
+/** Reads the checked entries of a config; `holds` leaves out invalid ones. */
 export function networkFragments(
   config: Config,
   holds: (entry: ConfigEntry) => boolean = () => true,
@@ -47,7 +49,7 @@ export function networkFragments(
   };
 }
 
-/** Only those of the fields that are there. */
+/** Only those of the fields that exist. */
 export const given = <T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 

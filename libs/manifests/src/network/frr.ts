@@ -9,13 +9,13 @@ import { familyOf, networkText } from './ip-address.js';
 import { bridgeName } from './layer2.js';
 import { filtersOf, type Vrf } from './vrf.js';
 
-/** A peering with what it refers to. */
+/** A peering with the objects to which it refers. */
 export interface Peering {
   readonly spec: NetworkFragment<BgpPeeringSpec>['spec'];
   readonly network: NetworkFragment<Layer2NetworkSpec>['spec'];
 }
 
-/** What FRR should have; undefined when nothing needs it. */
+/** What FRR should have; undefined if nothing needs it. */
 export function frrOf(vrfs: readonly Vrf[], peerings: readonly Peering[]): FrrPart | undefined {
   const routed = vrfs.filter(needsBgp);
   const leaks = leaksOf(routed, peerings);
@@ -23,7 +23,7 @@ export function frrOf(vrfs: readonly Vrf[], peerings: readonly Peering[]): FrrPa
     ...new Set([
       ...routed.map(({ name }) => name),
       ...peerings.map(({ network }) => network.vrf ?? DEFAULT),
-      // What is imported from needs an instance too: FRR would make one by itself, and nobody would know whose it is.
+      // An import needs an instance too. Otherwise FRR would create one itself, without an owner.
       ...leaks.flatMap(({ into, from }) => [into, from]),
     ]),
   ].sort();
@@ -39,7 +39,7 @@ export function frrOf(vrfs: readonly Vrf[], peerings: readonly Peering[]): FrrPa
   return { lines, ...(ownAs === undefined ? {} : { ownAs }) };
 }
 
-/** The peerings of a node that refer to something with gateways. */
+/** The peerings of a node that refer to a network with gateways. */
 export function peeringsOf(fragments: NetworkFragments): readonly Peering[] {
   const byName = new Map(fragments.layer2.map(({ name, spec }) => [name, spec]));
   return fragments.peerings.flatMap(({ spec }) => {
@@ -48,11 +48,11 @@ export function peeringsOf(fragments: NetworkFragments): readonly Peering[] {
   });
 }
 
-/** Whether a VRF exchanges routes with anybody. */
+/** Whether a VRF exchanges routes with others. */
 const needsBgp = (vrf: Vrf): boolean =>
   vrf.vni !== undefined || vrf.import.length > 0 || vrf.export.length > 0 || vrf.aggregate.length > 0;
 
-/** Of the instance without a VRF, in FRR's own words. */
+/** FRR's name for the instance without a VRF. */
 const DEFAULT = 'default';
 /** The AS of the node's own BGP, which only the node knows. */
 const OWN_AS = '@';
@@ -71,17 +71,17 @@ interface PrefixList {
 const importList = (vrf: Vrf): PrefixList => ({ name: `sluice-${vrf.name}-import`, filters: vrf.import });
 const exportList = (vrf: Vrf): PrefixList => ({ name: `sluice-${vrf.name}-export`, filters: vrf.export });
 
-/** Routes of one instance that go into another one. */
+/** Routes of one instance that are imported into another one. */
 interface RouteLeak {
   readonly into: string;
   readonly from: string;
-  /** Without it, everything. */
+  /** Undefined: all routes. */
   readonly list: PrefixList | undefined;
   readonly communities: readonly string[];
 }
 
 function leaksOf(vrfs: readonly Vrf[], peerings: readonly Peering[]): readonly RouteLeak[] {
-  const listed = vrfs
+  const filtered = vrfs
     .flatMap((vrf) => [
       { into: DEFAULT, from: vrf.name, list: importList(vrf), communities: [] },
       { into: vrf.name, from: DEFAULT, list: exportList(vrf), communities: vrf.communities },
@@ -95,11 +95,11 @@ function leaksOf(vrfs: readonly Vrf[], peerings: readonly Peering[]): readonly R
       communities: [],
     }))
     .filter(({ into, from }) => into !== from);
-  const byText = new Map([...listed, ...foreign].map((leak): [string, RouteLeak] => [JSON.stringify(leak), leak]));
+  const byText = new Map([...filtered, ...foreign].map((leak): [string, RouteLeak] => [JSON.stringify(leak), leak]));
   return [...byText.values()];
 }
 
-/** A list's places are numbered again: the parts of a VRF number theirs on their own. */
+/** The lines of a list are numbered again, because each part of a VRF numbers its own. */
 const listLines = ({ name, filters }: PrefixList): readonly FrrLine[] =>
   filters.map(({ cidr, action, ge, le }, i) => {
     const range = [...(ge === undefined ? [] : [` ge ${ge}`]), ...(le === undefined ? [] : [` le ${le}`])];
@@ -118,7 +118,7 @@ const routeMap = (name: string, steps: readonly MapStep[]): readonly FrrLine[] =
     below: [...match, ...set].map(leaf),
   }));
 
-/** One step for each family that a list has lines of; all routes without a list. */
+/** One step for each family that has lines in the list; all routes without a list. */
 function stepsFor(list: PrefixList | undefined, match: readonly string[], set: readonly string[]): readonly MapStep[] {
   if (list === undefined) return [{ match, set }];
   return FAMILIES.filter(({ family }) => isOfFamily(list, family)).map((of) => ({
@@ -143,13 +143,14 @@ function leakMap(into: string, leaks: readonly RouteLeak[]): readonly FrrLine[] 
 const groupOf = ({ network }: Peering): string => `sluice-${bridgeName(network.id)}`;
 
 /**
- * Without a list everything passes; with one, what it permits. A peer without any policy would get nothing (RFC 8212).
+ * Without a list, all routes pass. With one, those that it permits. A peer without any policy would get no routes (RFC
+ * 8212).
  */
 function peeringFilters(peering: Peering): readonly FrrLine[] {
   const group = groupOf(peering);
   const { import: incoming, export: outgoing } = peering.spec;
-  return Object.entries({ in: incoming, out: outgoing }).flatMap(([way, written]) => {
-    const list = { name: `${group}-${way}`, filters: filtersOf([written]) };
+  return Object.entries({ in: incoming, out: outgoing }).flatMap(([way, direction]) => {
+    const list = { name: `${group}-${way}`, filters: filtersOf([direction]) };
     const steps = stepsFor(list.filters.length === 0 ? undefined : list, [], []);
     return [...listLines(list), ...routeMap(list.name, steps)];
   });
@@ -232,7 +233,7 @@ function exchange(peering: Peering, family: 4 | 6): readonly string[] {
   const group = groupOf(peering);
   const { maximumPrefixes } = peering.spec;
   return [
-    // FRR activates IPv4 of itself, and does not show it.
+    // FRR activates IPv4 by itself, and does not show it.
     ...(family === 6 ? [`neighbor ${group} activate`] : []),
     ...(maximumPrefixes === undefined ? [] : [`neighbor ${group} maximum-prefix ${maximumPrefixes}`]),
     `neighbor ${group} route-map ${group}-in in`,
@@ -240,5 +241,5 @@ function exchange(peering: Peering, family: 4 | 6): readonly string[] {
   ];
 }
 
-/** Of a duration whose form holds. */
+/** The seconds of a valid duration. */
 const secondsOf = (text: string): number => (durationMs(text) ?? 0) / 1_000;

@@ -4,7 +4,7 @@ import { isBroadcast, parseAddress, parseCidr } from './ip-address.js';
 
 describe('addresses', () => {
   const digits = fc.stringMatching(/^[0-9a-f.:]{0,20}$/);
-  test('are taken exactly where the node would take them', () => {
+  test('are accepted exactly if the node would accept them', () => {
     const texts = fc.oneof(
       digits,
       fc.ipV4(),
@@ -22,13 +22,13 @@ describe('addresses', () => {
   });
 
   test.each(['fe80::1%eth0', '::ffff:010.0.0.1', '1.2.3', '0x7f.0.0.1', '2130706433', ' ::1', '', '1.2.3.4/8'])(
-    '%j is none',
+    '%j is not an address',
     (text) => {
       expect(parseAddress(text)).toBeUndefined();
     },
   );
 
-  test('a network is the address with the bits behind its length cleared', () => {
+  test('a network is the address with the bits after its length cleared', () => {
     fc.assert(
       fc.property(fc.ipV4(), fc.integer({ min: 0, max: 32 }), (ip, prefix) => {
         const number = ip.split('.').reduce((sum, part) => sum * 256 + Number(part), 0);
@@ -45,7 +45,7 @@ describe('addresses', () => {
     );
   });
 
-  test('the last address of a network of IPv4 reaches all, where there are more than two', () => {
+  test('the last address of an IPv4 network is its broadcast address, if it has more than two', () => {
     expect(
       ['10.0.0.255/24', '10.0.0.254/24', '10.0.0.1/31', '10.0.0.1/32', '2001:db8::ffff/112'].map((text) =>
         isBroadcast(parseCidr(text)!),

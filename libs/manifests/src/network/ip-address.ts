@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js';
 
-/** An address of a host or of a network, read. Equal addresses have equal texts, however they were written. */
+/** A parsed address of a host or of a network. Equal addresses have equal texts, however they were written. */
 export interface ParsedAddress {
   readonly family: 4 | 6;
   /** RFC 5952 for IPv6. */
@@ -16,9 +16,9 @@ export interface ParsedCidr extends ParsedAddress {
   readonly isNetwork: boolean;
 }
 
-/** Reads an address as inet_pton does; undefined where that would refuse it. */
+/** Parses an address like inet_pton; undefined if that would refuse it. */
 export function parseAddress(text: string): ParsedAddress | undefined {
-  // ipaddr.js takes octal and short forms, and zones: on the node nobody would.
+  // ipaddr.js accepts octal and short forms, and zones. The tools of the node would not.
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return { family: 4, address: text };
   if (!IPV6_TEXT.test(text) || !ipaddr.IPv6.isValid(text)) return undefined;
   const tail = /:([^:]*\.[^:]*)$/.exec(text)?.[1];
@@ -26,7 +26,7 @@ export function parseAddress(text: string): ParsedAddress | undefined {
   return { family: 6, address: ipaddr.IPv6.parse(text).toRFC5952String() };
 }
 
-/** Reads `address/length`; undefined where that is none. */
+/** Parses `address/length`; undefined if it is invalid. */
 export function parseCidr(text: string): ParsedCidr | undefined {
   const match = /^([^/]+)\/(0|[1-9][0-9]{0,2})$/.exec(text);
   const parsed = match?.[1] === undefined ? undefined : parseAddress(match[1]);
@@ -38,14 +38,14 @@ export function parseCidr(text: string): ParsedCidr | undefined {
   return { ...parsed, prefix, network: `${first}/${prefix}`, isNetwork: first === parsed.address };
 }
 
-/** The network of an `address/length`, always in the same words. */
+/** The network of an `address/length`, always in the same form. */
 export const networkText = (cidr: string): string => parseCidr(cidr)?.network ?? cidr;
 export const familyOf = (cidr: string): 4 | 6 => parseCidr(cidr)?.family ?? 4;
 
-/** Length of an address of that family. */
+/** The length of an address of that family. */
 export const bitsOf = (family: 4 | 6): number => (family === 4 ? 32 : 128);
 
-/** Whether the address is the one that reaches all hosts of its network. */
+/** Whether the address is the broadcast address of its network. */
 export const isBroadcast = ({ family, address, prefix }: ParsedCidr): boolean =>
   family === 4 && prefix < 31 && ipaddr.IPv4.broadcastAddressFromCIDR(`${address}/${prefix}`).toString() === address;
 

@@ -39,7 +39,7 @@ export function layer2Links(spec: Layer2): readonly Link[] {
 export const layer2Addresses = ({ id, anycastGateways = [] }: Layer2): readonly LinkAddress[] =>
   anycastGateways.map((address) => ({ link: bridgeName(id), address }));
 
-/** To tell others of a neighbour, the kernel has to learn of it though it did not ask. */
+/** To announce a neighbour to others, the kernel must learn about it without having asked. */
 const LEARN_NEIGHBORS = { 'ipv4/arp_accept': '1', 'ipv6/accept_untracked_na': '1' };
 
 const bridgeLink = ({ anycastMac, vrf, advertiseNeighbors }: Layer2, name: string): Link => ({

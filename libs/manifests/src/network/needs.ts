@@ -1,6 +1,6 @@
 import type { ConfigEntry } from '#libs/contracts';
 
-/** A capability that an entry needs besides that of its kind, and the field because of which it does. */
+/** A capability that an entry needs in addition to that of its kind, and the field that requires it. */
 export interface NetworkNeed {
   readonly capability: string;
   readonly field: string;
@@ -19,7 +19,7 @@ const LAYER2_NEEDS: Readonly<Record<string, readonly string[]>> = {
   createMacvlanInterface: ['link:veth'],
 };
 
-/** What the kernel or the tools of the node must be able to do for a network entry. */
+/** The capabilities of the kernel or the tools that a network entry needs. */
 export function networkNeeds({ kind, spec }: ConfigEntry): readonly NetworkNeed[] {
   const table = kind === 'Vrf' ? VRF_NEEDS : kind === 'Layer2Network' ? LAYER2_NEEDS : {};
   return Object.entries(table).flatMap(([field, capabilities]) =>

@@ -13,7 +13,7 @@ const reasons = (...fragments: ConfigEntry[]) =>
     message,
   ]);
 
-test('what goes together gives no reason', () => {
+test('a consistent network has no reasons', () => {
   expect(
     reasons(
       vrf('red', { vni: 1, routeTarget: '1:1', localAs: 1 }),
@@ -39,7 +39,7 @@ test.each<[string, ConfigEntry[], (readonly string[])[]]>([
     [['Layer2Network/b', 'spec.vni', 'conflict', 'Layer2Network/a and Layer2Network/b both have VNI 7']],
   ],
   [
-    'the VNI of a VRF',
+    'a network with the VNI of a VRF',
     [l2('a', 1, { vni: 7 }), vrf('red', { vni: 7, routeTarget: '1:1' })],
     [['Layer2Network/a', 'spec.vni', 'conflict', 'Vrf/red and Layer2Network/a both have VNI 7']],
   ],
@@ -76,7 +76,7 @@ test.each<[string, ConfigEntry[], (readonly string[])[]]>([
     [['BgpPeering/q', 'spec.network', 'conflict', 'BgpPeering/p and BgpPeering/q both listen in Layer2Network/a']],
   ],
   [
-    'two AS on one node',
+    'two AS numbers on one node',
     [vrf('red', { localAs: 1 }), l2('a', 1, gateways('10.0.0.1/24')), peering('p', 'a', { localAs: 2 })],
     [
       [
@@ -88,7 +88,7 @@ test.each<[string, ConfigEntry[], (readonly string[])[]]>([
     ],
   ],
   [
-    'the same network behind two links',
+    'one subnet in two networks',
     [l2('a', 1, gateways('10.0.0.1/24')), l2('b', 2, gateways('10.0.0.2/24'))],
     [
       [
@@ -105,7 +105,7 @@ test.each<[string, ConfigEntry[], (readonly string[])[]]>([
     [['RoutingTable/b', 'spec.tableId', 'conflict', 'RoutingTable/a and RoutingTable/b both have routing table 7']],
   ],
   [
-    'the table of a VRF',
+    'a routing table with the id of a VRF',
     [table('a', tableOf('red')), vrf('red')],
     [
       [
@@ -117,17 +117,17 @@ test.each<[string, ConfigEntry[], (readonly string[])[]]>([
     ],
   ],
   [
-    'a loopback named as a VRF',
+    'a loopback with the name of a VRF',
     [vrf('red', { loopbacks: [{ name: 'blue', subnet: '192.0.2.1/32' }] }), vrf('blue')],
     [['Vrf/red', 'spec.loopbacks[0].name', 'conflict', 'Vrf/blue and Vrf/red both create an interface blue']],
   ],
   [
-    'a VRF whose tunnel is named as that of a network',
+    'a VRF and a network with the same tunnel interface',
     [vrf('100', { vni: 1, routeTarget: '1:1' }), l2('a', 100, { vni: 2 })],
     [['Layer2Network/a', 'spec.id', 'conflict', 'Vrf/100 and Layer2Network/a both create an interface vx.100']],
   ],
   [
-    'two ways to one network',
+    'two routes to one network',
     [
       table('a', 7, {
         routes: [
@@ -145,11 +145,11 @@ test.each<[string, ConfigEntry[], (readonly string[])[]]>([
       ],
     ],
   ],
-])('%s is refused, naming fragment and field', (_name, fragments, expected) => {
+])('%s is refused, with fragment and field', (_name, fragments, expected) => {
   expect(reasons(...fragments)).toEqual(expected);
 });
 
-test('everything is said at once', () => {
+test('all errors are reported at once', () => {
   expect(
     reasons(l2('a', 1, { vni: 7, vrf: 'red' }), l2('b', 1, { vni: 7, vrf: 'green' }), peering('p', 'c')).map(
       ([fragment, field]) => `${fragment} ${field}`,
@@ -163,13 +163,13 @@ test('everything is said at once', () => {
   ]);
 });
 
-test('a fragment whose form does not hold is not missed by those that refer to it', () => {
+test('an invalid fragment is not reported as missing by those that refer to it', () => {
   expect(
     reasons(vrf('red', { vni: 1 }), l2('a', 1, { vrf: 'red', anycastGateways: 7 }), peering('p', 'a', { vrf: 'red' })),
   ).toEqual([]);
 });
 
-test('a part of a VRF that comes too late to settle something is warned of', () => {
+test('a part of a VRF that comes too late to set a field causes a warning', () => {
   const fragments = [
     entry('Vrf', 'b', { vrf: 'red', seq: 1, vni: 1, routeTarget: '1:1' }),
     entry('Vrf', 'a', { vrf: 'red', seq: 2, vni: 2, routeTarget: '1:1' }),
@@ -186,7 +186,7 @@ test('a part of a VRF that comes too late to settle something is warned of', () 
   ]);
 });
 
-test('what a node must be able to do goes by what is used', () => {
+test('the required capabilities depend on what is used', () => {
   const needs = (each: ConfigEntry) => networkNeeds(each).map(({ capability, field }) => `${capability} by ${field}`);
   expect(needs(vrf('red'))).toEqual([]);
   expect(needs(vrf('red', { vni: 1, import: [], loopbacks: [{}] }))).toEqual([

@@ -4,9 +4,7 @@ import { networkText } from './ip-address.js';
 import { layer2Links } from './layer2.js';
 import { vrfLinks, vrfsOf, type Vrf } from './vrf.js';
 
-/**
- * Every reason why the network fragments of one node do not go together; those whose form does not hold are left out.
- */
+/** Every reason why the network fragments of one node do not fit together. Invalid ones are left out. */
 export function networkReasons(config: Config, holds: (entry: ConfigEntry) => boolean): readonly Reason[] {
   if (!config.fragments.some(isNetworkEntry)) return [];
   const fragments = networkFragments(config, holds);
@@ -25,7 +23,7 @@ export function networkReasons(config: Config, holds: (entry: ConfigEntry) => bo
   ];
 }
 
-/** What holds, though not as somebody wrote it: a part of a VRF that an earlier part has settled otherwise. */
+/** What takes effect differently than written: a part of a VRF whose field was already set by an earlier part. */
 export function networkWarnings(config: Config, holds: (entry: ConfigEntry) => boolean): readonly Reason[] {
   if (!config.fragments.some(isNetworkEntry)) return [];
   return vrfsOf(networkFragments(config, holds)).overruled.map(({ part, field, by }) =>
@@ -38,7 +36,9 @@ export function networkWarnings(config: Config, holds: (entry: ConfigEntry) => b
   );
 }
 
-/** Names that fragments refer to, of fragments too whose form does not hold: one fault is not told as two. */
+/**
+ * Names to which fragments may refer, including those of invalid fragments, so that one error is not reported as two.
+ */
 interface Names {
   readonly vrfs: ReadonlySet<unknown>;
   readonly networks: ReadonlySet<string>;
@@ -53,11 +53,11 @@ interface Claim {
   readonly id: string;
   readonly field: string;
   readonly key: string;
-  /** What it is, after "A and B both". */
+  /** The description, after "A and B both". */
   readonly what: string;
 }
 
-/** Each claim of what has an owner already. */
+/** Each claim that already has an owner. */
 function twice(claims: readonly Claim[]): readonly Reason[] {
   const owners = new Map<string, string>();
   return claims.flatMap(({ id, field, key, what }) => {
@@ -67,7 +67,7 @@ function twice(claims: readonly Claim[]): readonly Reason[] {
   });
 }
 
-/** Of the claims to one thing the first. */
+/** The first of the claims to one thing. */
 const once = (claims: readonly Claim[]): readonly Claim[] =>
   claims.filter(({ key }, i) => claims.findIndex((other) => other.key === key) === i);
 
@@ -86,11 +86,11 @@ function vniReasons(fragments: NetworkFragments, vrfs: readonly Vrf[]): readonly
   );
 }
 
-/** The first part that says a field. */
+/** The first part that sets a field. */
 const ownerOf = ({ vrfs }: NetworkFragments, parts: readonly string[], field: 'vni' | 'localAs'): string =>
   parts.find((part) => vrfs.find(({ id }) => id === part)?.spec[field] !== undefined) ?? parts[0] ?? '';
 
-/** In one routing domain a network is behind one link. */
+/** In one routing domain, each network is behind one link. */
 const gatewayReasons = ({ layer2 }: NetworkFragments): readonly Reason[] =>
   twice(
     layer2.flatMap(({ id, spec: { vrf = '', anycastGateways = [] } }) =>
@@ -135,7 +135,7 @@ function linkReasons(fragments: NetworkFragments, vrfs: readonly Vrf[]): readonl
     ...fragments.vrfs.flatMap(({ id, spec }) =>
       (spec.loopbacks ?? []).map(({ name }, i) => link(id, `spec.loopbacks[${i}].name`, name)),
     ),
-    // The same VLAN twice is said once, and not of every link that follows from it.
+    // The same VLAN twice is reported once, not for every link that follows from it.
     ...once(ofNetworks),
   ]);
 }
@@ -172,12 +172,12 @@ function vrfReasons({ layer2 }: NetworkFragments, { vrfs }: Names): readonly Rea
 
 function peeringReasons({ peerings, layer2 }: NetworkFragments, { vrfs, networks }: Names): readonly Reason[] {
   const found = peerings.flatMap(({ id, spec: { network, vrf } }): Reason[] => {
-    const known = layer2.find(({ name }) => name === network);
+    const layer = layer2.find(({ name }) => name === network);
     return [
       ...(networks.has(network)
         ? []
-        : [reason(id, 'spec.network', 'missing-reference', `the node has no Layer2Network/${network}`)]),
-      ...(known !== undefined && (known.spec.anycastGateways ?? []).length === 0
+        : [missing(id, 'network', `Layer2Network/${network}`, `Layer2Network/${network}`)]),
+      ...(layer !== undefined && (layer.spec.anycastGateways ?? []).length === 0
         ? [
             reason(
               id,
@@ -203,14 +203,14 @@ function peeringReasons({ peerings, layer2 }: NetworkFragments, { vrfs, networks
   ];
 }
 
-/** All instances of BGP on a node have one AS: otherwise no routes could go from one to another. */
+/** All BGP instances on a node have one AS. Otherwise no routes could be exchanged between them. */
 function asReasons(fragments: NetworkFragments, vrfs: readonly Vrf[]): readonly Reason[] {
-  const says = [
+  const numbers = [
     ...vrfs.map(({ localAs, parts }) => ({ id: ownerOf(fragments, parts, 'localAs'), as: localAs })),
     ...fragments.peerings.map(({ id, spec: { localAs } }) => ({ id, as: localAs })),
   ].filter(({ as }) => as !== undefined);
-  const [first] = says;
-  return says.flatMap(({ id, as }) =>
+  const [first] = numbers;
+  return numbers.flatMap(({ id, as }) =>
     first === undefined || as === first.as
       ? []
       : [
@@ -224,8 +224,12 @@ function asReasons(fragments: NetworkFragments, vrfs: readonly Vrf[]): readonly 
   );
 }
 
-const missingVrf = (id: string, vrf: string): Reason =>
-  reason(id, 'spec.vrf', 'missing-reference', `the node has no Vrf for the VRF ${vrf}`);
+const missingVrf = (id: string, vrf: string): Reason => missing(id, 'vrf', `Vrf/${vrf}`, `Vrf for the VRF ${vrf}`);
+
+const missing = (id: string, field: string, needs: string, what: string): Reason => ({
+  ...reason(id, `spec.${field}`, 'missing-reference', `the node has no ${what}`),
+  needs,
+});
 
 const reason = (fragment: string, field: string, code: string, message: string): Reason =>
   reasonFor({ fragment, field }, code, message);

@@ -10,7 +10,7 @@ const frr = ({ frr: part }: Network): readonly string[] => text(part?.lines ?? [
 const part = (name: string, spec: object) => entry('Vrf', name, { vrf: 'red', ...spec });
 
 describe('the parts of a VRF', () => {
-  test('are joined by ascending seq: the first to say vni and routeTarget settles them, later ones only append', () => {
+  test('are joined by ascending seq: the first with vni and routeTarget sets them, later ones only append', () => {
     const network = networkOf(
       config(
         part('a', {
@@ -38,7 +38,7 @@ describe('the parts of a VRF', () => {
     ]);
   });
 
-  test('of one seq are joined by name, and one without seq comes first', () => {
+  test('with the same seq are joined by name, and one without seq comes first', () => {
     const network = networkOf(
       config(
         part('z', { vni: 1, routeTarget: '1:1' }),
@@ -49,7 +49,7 @@ describe('the parts of a VRF', () => {
     expect(network.links.at(-1)).toMatchObject({ name: 'vx.red', vni: 1 });
   });
 
-  test('add up what they export, each list by its own seq', () => {
+  test('combine their exports, each list by its own seq', () => {
     const network = networkOf(
       config(
         part('a', {
@@ -75,13 +75,13 @@ describe('the parts of a VRF', () => {
     ]);
   });
 
-  test("take from the node's own BGP only where that is there", () => {
+  test("import from the node's own BGP only if it exists", () => {
     expect(
       frr(networkOf(config(part('a', { export: [permit('10.0.0.0/8')] })))).filter((line) => line.startsWith('router')),
     ).toEqual(['router bgp @', 'router bgp @ vrf red']);
   });
 
-  test('make of aggregates static routes that end here', () => {
+  test('turn aggregates into static blackhole routes', () => {
     expect(
       frr(
         networkOf(
@@ -94,7 +94,7 @@ describe('the parts of a VRF', () => {
     ).toEqual(['vrf red', ' ip route 10.0.0.0/8 blackhole', ' ipv6 route 2001:db8::/32 blackhole']);
   });
 
-  test('look up by source what they say, and let nothing on to the main table', () => {
+  test('look up their routes by source, and never fall through to the main table', () => {
     const { rules, routes } = networkOf(
       config(part('a', { sbrPrefixes: ['10.1.0.0/16'] }), part('b', { sbrPrefixes: ['2001:db8::/32', '10.1.0.0/16'] })),
     );
@@ -108,12 +108,12 @@ describe('the parts of a VRF', () => {
     ]);
   });
 
-  test('that exchange no routes need no FRR', () => {
+  test('without exchanged routes need no FRR', () => {
     expect(networkOf(config(part('a', { sbrPrefixes: ['10.1.0.0/16'] }))).frr).toBeUndefined();
   });
 });
 
-test('a VRF keeps its table whatever other VRFs there are', () => {
+test('a VRF has the same table no matter which other VRFs exist', () => {
   const alone = networkOf(config(vrf('red'))).links;
   expect(networkOf(config(vrf('blue'), vrf('red'), vrf('green'))).links).toEqual(expect.arrayContaining([...alone]));
 });
@@ -208,7 +208,7 @@ describe('a peering', () => {
     ]);
   });
 
-  test('hands its routes to another VRF', () => {
+  test('passes its routes to another VRF', () => {
     const lines = frr(
       networkOf(
         config(vrf('red'), l2('storage', 100, gateways('10.0.0.1/24')), peering('p', 'storage', { vrf: 'red' })),
@@ -274,7 +274,7 @@ describe('the elements of a network', () => {
     entry('File', 'f', { path: '/a', content: '' }),
   ];
 
-  test('come in the order in which they can be made, each under a key of its own', () => {
+  test('are in the order in which they can be created, each with its own key', () => {
     const keys = networkEntries(config(...fragments)).map(({ name }) => name);
     expect(new Set(keys).size).toBe(keys.length);
     expect(keys.map((key) => key.slice(key.indexOf(':') + 1).split(' in table')[0])).toEqual([
@@ -299,7 +299,7 @@ describe('the elements of a network', () => {
     ]);
   });
 
-  test('are the same in whatever order the fragments come', () => {
+  test('are the same in any order of the fragments', () => {
     const first = JSON.stringify(networkEntries(config(...fragments)));
     fc.assert(
       fc.property(fc.shuffledSubarray(fragments, { minLength: fragments.length }), (shuffled) => {
@@ -308,7 +308,7 @@ describe('the elements of a network', () => {
     );
   });
 
-  test('are none without a network', () => {
+  test('do not exist without a network', () => {
     const file = entry('File', 'f', { path: '/a', content: '' });
     expect(networkEntries(config(file))).toEqual([]);
     expect(wordsFor(file)).toBe('File/f');

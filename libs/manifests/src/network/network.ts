@@ -8,8 +8,8 @@ import { layer2Addresses, layer2Links } from './layer2.js';
 import { vrfAddresses, vrfLinks, vrfRoutes, vrfRules, vrfsOf } from './vrf.js';
 
 /**
- * The whole of what the network of a node with this config should have. Pure, and the same for the same fragments in
- * any order.
+ * Everything that the network of a node with this config should have. Pure, and the same for the same fragments in any
+ * order.
  */
 export function networkOf(config: Config, holds?: (entry: ConfigEntry) => boolean): Network {
   const fragments = networkFragments(config, holds);
@@ -36,7 +36,7 @@ const routeOf = (table: number, { to, via, interface: dev, blackhole }: TableRou
   ...given({ via, dev }),
 });
 
-/** A rule of no address is one of each family. */
+/** A rule without an address becomes one of each family. */
 function rulesOf(table: number, { priority, from, to, interface: iif }: TableRule): readonly LookupRule[] {
   const address = from ?? to;
   const families = address === undefined ? ([4, 6] as const) : [familyOf(address)];

@@ -4,7 +4,7 @@ import type { Link, LinkAddress, LookupRule, Route } from './elements.js';
 import { compareText, given, type NetworkFragment, type NetworkFragments } from './fragments.js';
 import { familyOf } from './ip-address.js';
 
-/** What the first part settles that says it; vni and routeTarget come together. */
+/** Fields that the first part with them sets; vni and routeTarget are set together. */
 const SETTINGS = ['vni', 'routeTarget', 'vtep', 'localAs', 'mtu'] as const;
 type Setting = (typeof SETTINGS)[number];
 
@@ -22,17 +22,14 @@ export interface Vrf extends Pick<VrfSpec, Setting> {
   readonly loopbacks: readonly { readonly name: string; readonly subnet: string }[];
 }
 
-/** A part that says otherwise than an earlier one; the earlier one holds. */
+/** A part that contradicts an earlier one. The earlier one wins. */
 interface SettingConflict {
   readonly part: string;
   readonly field: Setting;
   readonly by: string;
 }
 
-/**
- * The VRFs of a node, by name, and what of their parts does not hold. Parts are joined by ascending seq, then by their
- * names.
- */
+/** The VRFs of a node, by name, and contradictions of their parts. Parts are joined by ascending seq, then by name. */
 export function vrfsOf(fragments: NetworkFragments): {
   readonly vrfs: readonly Vrf[];
   readonly overruled: readonly SettingConflict[];
@@ -51,12 +48,15 @@ export function vrfsOf(fragments: NetworkFragments): {
 }
 type VrfPart = NetworkFragment<VrfSpec>;
 
-/** Of a part that does not say its place. */
+/** The place of a part that does not set it. */
 const DEFAULT_SEQ = 1;
-/** Where the tables of VRFs begin: above what people give their own. */
+/** The first table number of VRFs, above those that people use. */
 const FIRST_TABLE = 2 ** 24;
 
-/** By the name alone: a VRF that comes or goes moves no other one to another table. Two names that meet are refused. */
+/**
+ * Derived from the name alone, so that adding or removing a VRF moves no other one to another table. Two names with the
+ * same number are refused.
+ */
 export function tableOf(name: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193) >>> 0;
@@ -82,7 +82,7 @@ export function vrfLinks(vrf: Vrf): readonly Link[] {
 export const vrfAddresses = (vrf: Vrf): readonly LinkAddress[] =>
   vrf.loopbacks.map(({ name, subnet }) => ({ link: name, address: subnet }));
 
-/** Above every metric that anybody gives: what no route of the VRF takes must not go on to the main table. */
+/** Above every metric that people use: what no route of the VRF matches must not continue in the main table. */
 const LAST_METRIC = 4_278_198_272;
 export const vrfRoutes = ({ table }: Vrf): readonly Route[] =>
   ['0.0.0.0/0', '::/0'].map((to) => ({ table, to, type: 'unreachable', metric: LAST_METRIC }) as const);
@@ -116,7 +116,7 @@ function joined(name: string, parts: readonly VrfPart[], overruled: SettingConfl
   };
 }
 
-/** Lists one behind the other, each by its own seq; a line that was there already says nothing more. */
+/** Appends lists one after another, each by its own seq. A repeated line changes nothing. */
 export function filtersOf(lists: readonly (readonly RouteFilter[] | undefined)[]): readonly RouteFilter[] {
   const lines = new Map<string, RouteFilter>();
   for (const list of lists) {

@@ -3,9 +3,9 @@ import { CHANGE_ID_PATTERN, DNS_LABEL, HASH_PATTERN, isNodeName } from '#libs/co
 import { Optional } from '../shape/checked.js';
 import { patternForm, Text, Whole, type TextForm } from '../shape/forms.js';
 
-/** The largest page, and the one given when nobody asks for another. */
+/** The largest page, and the default. */
 const MAX_PAGE = 500;
-/** Longer words of a person are a mistake, or not for a ledger. */
+/** A longer text of a person is a mistake, or does not belong in a ledger. */
 const MAX_WORDS = 4_096;
 
 const form = (
@@ -22,6 +22,7 @@ export const NODE_NAME = form('bad-node', isNodeName, 'must be the name of a nod
   pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$',
 });
 export const POOL_NAME = patternForm('bad-pool', DNS_LABEL, 'must be the name of a pool: a DNS label');
+export const SOURCE_NAME = patternForm('bad-source', DNS_LABEL, 'must be the name of a source: a DNS label');
 export const HASH = patternForm('bad-hash', HASH_PATTERN, 'must be a sha256 in lower-case hex');
 /** As git does, a prefix is enough where it is unique. */
 export const HASH_OR_PREFIX = patternForm(

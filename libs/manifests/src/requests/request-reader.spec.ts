@@ -21,6 +21,7 @@ const GOOD: readonly (readonly [keyof typeof REQUESTS, object])[] = [
   ['ops.config.diff', { node: 'w-1.dc1' }],
   ['ops.config.diff', { node: 'w-1', from: hash, to: hash }],
   ['ops.config.retry', { change: 'c1', by: 'me' }],
+  ['ops.config.rollback', { change: 'c1', by: 'me' }],
   ['ops.rollout.list', {}],
   ['ops.rollout.get', { change: 'c12', limit: 1 }],
   ['ops.rollout.pause', { change: 'c12', by: 'me', reason: 'lunch' }],
@@ -48,6 +49,7 @@ const BAD: readonly (readonly [keyof typeof REQUESTS, unknown, string, string])[
   ['ops.config.diff', { node: 'w_1' }, 'node', 'bad-node'],
   ['ops.config.diff', { node: 'w-1', from: 'abc' }, 'from', 'bad-hash'],
   ['ops.config.retry', { change: '12' }, 'change', 'bad-change'],
+  ['ops.config.rollback', {}, 'change', 'required'],
   ['ops.rollout.list', { limit: 0 }, 'limit', 'out-of-range'],
   ['ops.rollout.list', { limit: 501 }, 'limit', 'out-of-range'],
   ['ops.rollout.get', { change: 'c12', node: 'x' }, 'node', 'unknown-field'],
@@ -55,6 +57,8 @@ const BAD: readonly (readonly [keyof typeof REQUESTS, unknown, string, string])[
   ['ops.node.drained', { node: 'w-1', evicted: -1 }, 'evicted', 'out-of-range'],
   ['ops.node.label', { node: 'w-1', set: { role: 7 } }, 'set.role', 'wrong-type'],
   ['ops.node.label', { node: 'w-1', set: { 'a b': '' } }, 'set["a b"]', 'bad-label-key'],
+  ['ops.node.label', { node: 'w-1', set: { role: 'a=b' } }, 'set.role', 'bad-label-value'],
+  ['ops.node.label', { node: 'w-1', set: { role: 'x'.repeat(64) } }, 'set.role', 'bad-label-value'],
   ['ops.node.label', { node: 'w-1', remove: ['-'] }, 'remove[0]', 'bad-label-key'],
   ['ops.known-bad.clear', { hash }, 'reason', 'required'],
   ['ops.known-bad.clear', { hash, reason: ' ' }, 'reason', 'required'],
@@ -69,7 +73,7 @@ const BAD: readonly (readonly [keyof typeof REQUESTS, unknown, string, string])[
 ];
 
 describe('readRequest', () => {
-  test.each(GOOD)('%s takes %j', (subject, body) => {
+  test.each(GOOD)('%s accepts %j', (subject, body) => {
     expect(readRequest(REQUESTS[subject] as Class, body)).toMatchObject({ ok: true, value: body });
   });
 
@@ -101,7 +105,7 @@ describe('requestSchemas', () => {
     Object.entries(requestSchemas()).map(([subject, schema]) => [subject, ajv.compile(schema)]),
   );
 
-  test.each(GOOD)('%s takes %j', (subject, body) => {
+  test.each(GOOD)('%s accepts %j', (subject, body) => {
     expect(validators.get(subject)?.(body)).toBe(true);
   });
 
@@ -116,9 +120,9 @@ test('there is a class for every request of docs/reference/protocol.md', () => {
     .split('\n')
     .filter((line) => line.startsWith('| `ops.'))
     .flatMap((line) => {
-      const words = [...(line.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, word]) => word as string);
-      const prefix = (words[0] ?? '').replace(/[^.]+$/, '');
-      return words.map((word) => (word.startsWith('ops.') ? word : prefix + word));
+      const fields = [...(line.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, word]) => word as string);
+      const prefix = (fields[0] ?? '').replace(/[^.]+$/, '');
+      return fields.map((word) => (word.startsWith('ops.') ? word : prefix + word));
     });
   expect(Object.keys(REQUESTS).sort()).toEqual(documented.sort());
 });

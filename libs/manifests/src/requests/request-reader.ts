@@ -5,12 +5,12 @@ import { definitionsOf } from '../shape/json-schema.js';
 import { type Class, type Schema } from '../shape/checked.js';
 import { REQUESTS, type RequestSubject } from './requests.js';
 
-/** A request, or every reason why it is none. */
+/** A request, or every reason why it is invalid. */
 export type RequestResult<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly reasons: readonly Reason[] };
 
-/** Reads the body of a request; an absent body (an empty payload) is `{}`. */
+/** Reads the body of a request. An absent body (an empty payload) is `{}`. */
 export function readRequest<T extends object>(type: Class<T>, body: unknown): RequestResult<T> {
   const { value, problems } = readShape(type, body === undefined || body === '' ? {} : body);
   return problems.length > 0 ? { ok: false, reasons: reasonsOf('', problems) } : { ok: true, value };

@@ -13,6 +13,7 @@ import {
   POOL_NAME,
   ReasonedRequest,
   SOME_WORDS,
+  SOURCE_NAME,
   WORDS,
 } from './forms.js';
 
@@ -23,6 +24,9 @@ import {
   strategy: 'Limits of the rollout.',
   message: 'What the change is for, in the words of its author.',
   author: 'Who would publish the change.',
+  takeOver: 'The change may touch fragments that belong to other sources.',
+  source:
+    'The source that would publish the change. Without it, the plan does not check which source owns each fragment.',
 })
 export class PlanRequest extends PageRequest {
   @Optional() @AnyList() readonly apply?: readonly unknown[];
@@ -30,6 +34,8 @@ export class PlanRequest extends PageRequest {
   @Optional() @Nested(() => StrategySpec) readonly strategy?: StrategySpec;
   @Optional() @Text(WORDS) readonly message?: string;
   @Optional() @Text(WORDS) readonly author?: string;
+  @Optional() @Flag() readonly takeOver?: boolean;
+  @Optional() @Text(SOURCE_NAME) readonly source?: string;
 }
 
 /** `ops.config.diff`: two configs of a node, those in force and committed unless hashes are given. */
@@ -47,6 +53,12 @@ export class DiffRequest {
 /** `ops.config.retry`: publishes a change once more. */
 @Fields({ change: 'Id of the change to publish again, such as `c12`.' })
 export class RetryRequest extends AskedRequest {
+  @Text(CHANGE_ID) readonly change!: string;
+}
+
+/** `ops.config.rollback`: publishes the state before a change. */
+@Fields({ change: 'Id of the change to roll back, such as `c12`.' })
+export class RollbackRequest extends AskedRequest {
   @Text(CHANGE_ID) readonly change!: string;
 }
 
@@ -147,6 +159,7 @@ export const REQUESTS = {
   'ops.config.plan': PlanRequest,
   'ops.config.diff': DiffRequest,
   'ops.config.retry': RetryRequest,
+  'ops.config.rollback': RollbackRequest,
   'ops.rollout.list': PageRequest,
   'ops.rollout.get': GetRolloutRequest,
   'ops.rollout.pause': SteerRequest,

@@ -2,22 +2,22 @@ import 'reflect-metadata';
 import { ValidateBy, ValidateIf, ValidateNested } from 'class-validator';
 import { JSONSchema } from 'class-validator-jsonschema';
 
-/** JSON Schema, as far as this library writes it. */
+/** JSON Schema, as far as this library uses it. */
 export type Schema = { readonly [key: string]: unknown };
 
-/** What is wrong with a value: `at` is the place below the value, empty for the value itself. */
+/** What is wrong with a value; `at` is the place below the value, empty for the value itself. */
 export interface Problem {
   readonly at: string;
   readonly code: string;
   readonly message: string;
 }
 
-/** A text that is `written` may still hold templates, whose result is only known once it is `rendered`. */
+/** A text that is `written` may still contain templates, whose result is only known once it is `rendered`. */
 export type Stage = 'written' | 'rendered';
 export type Check = (value: unknown, stage: Stage) => readonly Problem[];
 export type Class<T extends object = object> = new () => T;
 
-/** The decorated field passes the check; the schema says the same for other tools. */
+/** The decorated field passes the check. The schema says the same to other tools. */
 export function Checked(name: string, check: Check, schema: Schema): PropertyDecorator {
   const validate = ValidateBy(
     {
@@ -27,13 +27,13 @@ export function Checked(name: string, check: Check, schema: Schema): PropertyDec
         defaultMessage: (args) => check(args?.value, 'rendered')[0]?.message ?? '',
       },
     },
-    // The validation error carries its check along, so that the reader can ask for places and codes.
+    // The validation error contains its check, so that the reader can ask it for places and codes.
     { context: { check } },
   );
   return both(validate, () => schema);
 }
 
-/** The decorated field may be left out; null is not a way to leave it out. */
+/** The decorated field may be left out; null does not count as left out. */
 export const Optional = (): PropertyDecorator =>
   ValidateIf((_object, value: unknown) => value !== undefined) as PropertyDecorator;
 
@@ -41,21 +41,26 @@ export const Optional = (): PropertyDecorator =>
 export interface Nesting {
   readonly type: () => Class;
   readonly list: boolean;
-  /** Of a list. */
+  /** For a list. */
   readonly atMost?: number;
+  /** The field may have this word instead of an object. */
+  readonly orWord?: string;
 }
 
-/** The decorated field holds an object of another class. */
-export function Nested(type: () => Class): PropertyDecorator {
-  return all(
-    noteNesting({ type, list: false }),
-    both(ValidateNested(), () => refTo(type())),
-  );
+/** The decorated field holds an object of another class, or this word. */
+export function Nested(type: () => Class, orWord?: string): PropertyDecorator {
+  if (orWord === undefined)
+    return all(
+      noteNesting({ type, list: false }),
+      both(ValidateNested(), () => refTo(type())),
+    );
+  const schema = (): Schema => ({ anyOf: [{ type: 'string', enum: [orWord] }, refTo(type())] });
+  return all(noteNesting({ type, list: false, orWord }), both(ValidateNested(), schema));
 }
 
 /**
- * The decorated field holds a list of objects of another class. A list in a list has to be bounded: Kubernetes takes no
- * rule whose cost has no end.
+ * The decorated field holds a list of objects of another class. A nested list must have a limit, because Kubernetes
+ * refuses rules of unlimited cost.
  */
 export function NestedList(type: () => Class, atMost?: number): PropertyDecorator {
   const bound = atMost === undefined ? {} : { maxItems: atMost };
@@ -65,30 +70,30 @@ export function NestedList(type: () => Class, atMost?: number): PropertyDecorato
   );
 }
 
-/** What to tell who leaves out the decorated field, where `is required` would not be enough. */
+/** The message if the decorated field is missing, where `is required` would not be enough. */
 export function WhenAbsent(message: string): PropertyDecorator {
   return (target, property) => Reflect.defineMetadata(ABSENT, message, target, property);
 }
 
-/** A rule over several fields of the decorated class; it must bear with fields of a wrong type. */
+/** A rule about several fields of the decorated class. It must accept fields of a wrong type. */
 export interface Rule {
   readonly problems: (object: Readonly<Record<string, unknown>>) => readonly Problem[];
   readonly schema: Schema;
   /**
-   * The same for Kubernetes, in its expression language (CEL), whose refusals have words; without it, by the schema.
+   * The same for Kubernetes, in its expression language (CEL), whose refusals have messages. Without it, as a schema.
    */
   readonly expressions?: readonly Expression[];
 }
 
-/** `rule` holds of `self`, or `message` says what is wrong. */
+/** `rule` must be true for `self`. Otherwise `message` says what is wrong. */
 export interface Expression {
   readonly rule: string;
   readonly message: string;
-  /** The field below `self` that it is about, as in `.unit`. */
+  /** The field below `self` that it refers to, such as `.unit`. */
   readonly fieldPath?: string;
 }
 
-/** The decorated class keeps the rule. */
+/** The decorated class follows the rule. */
 export function Ruled(rule: Rule): ClassDecorator {
   return (target) => Reflect.defineMetadata(RULES, [...rulesOf(target as unknown as Class), rule], target);
 }
@@ -110,7 +115,7 @@ const noteNesting =
   (target, property) =>
     Reflect.defineMetadata(NESTING, nesting, target, property);
 
-/** The schema is given as a function, because then it replaces what would be guessed from the TypeScript type. */
+/** The schema is given as a function, because then it replaces the one that is derived from the TypeScript type. */
 function both(validate: PropertyDecorator, schema: () => Schema): PropertyDecorator {
   const describe = JSONSchema(schema as Parameters<typeof JSONSchema>[0]) as PropertyDecorator;
   return all(validate, describe);
@@ -153,8 +158,10 @@ export function ExactlyOne(...fields: readonly string[]): ClassDecorator {
     problems: (object) => {
       const given = fields.filter((field) => Object.hasOwn(object, field) && object[field] !== undefined);
       if (given.length === 1) return [];
-      const found = given.length === 0 ? 'none is given' : `${given.join(' and ')} are given`;
-      return [{ at: '', code: 'exactly-one', message: `exactly one of ${fields.join(', ')} is needed, and ${found}` }];
+      const problem = given.length === 0 ? 'none is given' : `${given.join(' and ')} are given`;
+      return [
+        { at: '', code: 'exactly-one', message: `exactly one of ${fields.join(', ')} is needed, and ${problem}` },
+      ];
     },
     schema: { oneOf: fields.map((field) => ({ required: [field] })) },
     expressions: [

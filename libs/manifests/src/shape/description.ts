@@ -7,10 +7,10 @@ export const About = (text: string): ClassDecorator => define(ABOUT, text);
 /** What each field of the decorated class means, with its unit and its default. */
 export const Fields = (texts: Readonly<Record<string, string>>): ClassDecorator => define(FIELDS, texts);
 
-/** What the class is for; undefined where nobody says. */
+/** What the class is for; undefined without a description. */
 export const aboutOf = (type: Class): string | undefined => Reflect.getMetadata(ABOUT, type) as string | undefined;
 
-/** What a field means, of the class or of one that it extends. */
+/** What a field means, in the class or in one that it extends. */
 export function descriptionOf(type: Class, field: string): string | undefined {
   for (let at: object | null = type; at !== null; at = Object.getPrototypeOf(at) as object | null) {
     const texts = Reflect.getOwnMetadata(FIELDS, at) as Readonly<Record<string, string>> | undefined;

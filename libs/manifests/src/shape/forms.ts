@@ -1,14 +1,15 @@
+import { LABEL_KEY, LABEL_KEY_MESSAGE, LABEL_VALUE, LABEL_VALUE_MESSAGE } from '#libs/contracts';
 import { hasTemplate } from '../template.js';
 import { durationMs, MAX_DURATION_MS } from '../duration.js';
 import { Checked, type Check, type Problem, type Schema } from './checked.js';
 import { typeName, isObject, placeOf } from './reader.js';
 
-/** What a text must look like beyond being one. */
+/** The form of a text. */
 export interface TextForm {
   readonly code: string;
   /** What is wrong with the text, if anything. */
   readonly problem: (text: string) => string | undefined;
-  /** What is wrong even while it still holds templates. */
+  /** What is wrong even if it still contains templates. */
   readonly anyway?: (text: string) => string | undefined;
   readonly schema: Schema;
 }
@@ -23,22 +24,20 @@ export function TextList(form?: TextForm, atLeast = 0): PropertyDecorator {
   return Checked('textList', check, { type: 'array', minItems: atLeast, items: { type: 'string', ...form?.schema } });
 }
 
-/** An object whose values are strings and whose keys are label keys. */
+/** An object whose keys and values are those of labels. */
 export function LabelMap(): PropertyDecorator {
-  const check: Check = (value) => {
+  const checkValue = textCheck(LABEL_VALUE_FORM);
+  const check: Check = (value, stage) => {
     if (!isObject(value)) return [problem('wrong-type', `must be an object of strings, but is ${typeName(value)}`)];
     return Object.entries(value).flatMap(([key, item]) => {
       const at = belowMap(key);
-      const found: Problem[] = [];
-      if (!LABEL_KEY.test(key)) found.push({ at, code: 'bad-label-key', message: LABEL_KEY_MESSAGE });
-      if (typeof item !== 'string')
-        found.push({ at, code: 'wrong-type', message: `must be a string, but is ${typeName(item)}: put it in quotes` });
-      return found;
+      const ofKey = LABEL_KEY.test(key) ? [] : [problem('bad-label-key', LABEL_KEY_MESSAGE)];
+      return [...ofKey, ...checkValue(item, stage)].map((found) => ({ ...found, at }));
     });
   };
   return Checked('labelMap', check, {
     type: 'object',
-    additionalProperties: { type: 'string' },
+    additionalProperties: { type: 'string', pattern: LABEL_VALUE.source },
     propertyNames: { pattern: LABEL_KEY.source },
   });
 }
@@ -64,11 +63,18 @@ export function Word(words: readonly string[], code = 'unknown-word'): PropertyD
   });
 }
 
-/** A length of time, as in `5s`, `2m` or `1h30m`. */
-export function Duration(): PropertyDecorator {
+/** A length of time, as in `5s`, `2m` or `1h30m`; a shorter one than `least` is refused with the reason. */
+export function Duration(limit?: { readonly least: string; readonly because: string }): PropertyDecorator {
+  const leastMs = durationMs(limit?.least ?? '') ?? 0;
   return Text({
     code: 'bad-duration',
-    problem: (text) => (durationMs(text) === undefined ? DURATION_MESSAGE : undefined),
+    problem: (text) => {
+      const ms = durationMs(text);
+      if (ms === undefined) return DURATION_MESSAGE;
+      return limit === undefined || ms >= leastMs
+        ? undefined
+        : `must be at least ${limit.least}, but is ${text}: ${limit.because}`;
+    },
     schema: { pattern: '^(?=.*[1-9])(\\d{1,9}h)?(\\d{1,9}m)?(\\d{1,9}s)?(\\d{1,9}ms)?$' },
   });
 }
@@ -86,12 +92,12 @@ export const AnyList = ofType('anyList', 'a list', Array.isArray, { type: 'array
 
 /** The value itself and no other. */
 export function Exactly(value: string | boolean, code: string): PropertyDecorator {
-  const check: Check = (found) =>
-    found === value ? [] : [problem(code, `must be ${JSON.stringify(value)}, but is ${JSON.stringify(found)}`)];
+  const check: Check = (text) =>
+    text === value ? [] : [problem(code, `must be ${JSON.stringify(value)}, but is ${JSON.stringify(text)}`)];
   return Checked('exactly', check, { const: value });
 }
 
-/** A number of things, or a share of them in percent. */
+/** A count, or a percentage. */
 export function CountOrPercent(max: number): PropertyDecorator {
   const count = wholeCheck(1, max);
   const check: Check = (value, stage) => {
@@ -112,19 +118,23 @@ export function CountOrPercent(max: number): PropertyDecorator {
   });
 }
 
-/** The form of a regular expression, in a message with what it must look like. */
+/** The form of a regular expression, with a description for messages. */
 export const patternForm = (code: string, pattern: RegExp, message: string): TextForm => ({
   code,
   problem: (text) => (pattern.test(text) ? undefined : message),
   schema: { pattern: pattern.source },
 });
 
-/** The keys that Kubernetes allows for labels: an optional DNS prefix and a name. */
-export const LABEL_KEY = /^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
-export const LABEL_KEY_MESSAGE =
-  'must be a label key as in Kubernetes: letters, digits, "-", "_" and ".", with an optional "prefix/"';
-
 export const LABEL_KEY_FORM = patternForm('bad-label-key', LABEL_KEY, LABEL_KEY_MESSAGE);
+
+const valueProblem = (text: string): string | undefined => (LABEL_VALUE.test(text) ? undefined : LABEL_VALUE_MESSAGE);
+/** Selectors and labels contain no templates. */
+export const LABEL_VALUE_FORM: TextForm = {
+  code: 'bad-label-value',
+  problem: valueProblem,
+  anyway: valueProblem,
+  schema: { pattern: LABEL_VALUE.source },
+};
 
 const PERCENT = /^([1-9]|[1-9][0-9]|100)%$/;
 const DURATION_MESSAGE = `must be a duration such as "5s", "2m", "1h30m" or "500ms", longer than zero and at most ${MAX_DURATION_MS / 3_600_000}h`;
@@ -162,7 +172,7 @@ function listCheck(item: Check, atLeast: number): Check {
     if (!Array.isArray(value)) return [problem('wrong-type', `must be a list, but is ${typeName(value)}`)];
     if (value.length < atLeast) return [problem('empty', 'must not be empty')];
     return value.flatMap((each: unknown, i) =>
-      item(each, stage).map((found) => ({ ...found, at: `[${i}]${found.at}` })),
+      item(each, stage).map((problem) => ({ ...problem, at: `[${i}]${problem.at}` })),
     );
   };
 }

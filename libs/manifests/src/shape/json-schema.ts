@@ -3,7 +3,7 @@ import { aboutOf, descriptionOf } from './description.js';
 import { fieldsOf } from './reader.js';
 import { rulesOf, type Class, type Schema } from './checked.js';
 
-/** JSON Schemas of a class and of all that it nests, by class name. Nothing beyond the declared fields is allowed. */
+/** JSON Schemas of a class and of all nested classes, by class name. Only declared fields are allowed. */
 export function definitionsOf(type: Class, known: Record<string, Schema> = {}): Readonly<Record<string, Schema>> {
   if (Object.hasOwn(known, type.name)) return known;
   const generated = targetConstructorToSchema(type) as Schema;
@@ -22,7 +22,7 @@ export function definitionsOf(type: Class, known: Record<string, Schema> = {}): 
   return known;
 }
 
-/** Each field with what it means. In draft-07 a reference hides what stands next to it, so it is wrapped. */
+/** Each field with its description. In draft-07, a reference hides its sibling fields, so it is wrapped. */
 function described(type: Class, properties: Readonly<Record<string, Schema>> = {}): Schema {
   return Object.fromEntries(
     Object.entries(properties).map(([name, schema]) => {
@@ -33,7 +33,7 @@ function described(type: Class, properties: Readonly<Record<string, Schema>> = {
   );
 }
 
-/** The same schema for texts that may hold templates: such a text is right in any form. */
+/** The same schema for texts that may contain templates: such a text is valid in any form. */
 export function withTemplates(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(withTemplates);
   if (typeof schema !== 'object' || schema === null) return schema;

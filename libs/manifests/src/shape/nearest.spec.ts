@@ -12,11 +12,11 @@ test.each([
   ['owner', undefined],
   ['x', undefined],
   ['', undefined],
-])('%j most likely means %j', (word, meant) => {
+])('suggests for %j: %j', (word, meant) => {
   expect(nearest(word, FIELDS)).toBe(meant);
 });
 
-test('a message names the likely word, then all', () => {
+test('a message names the suggestion, then all words', () => {
   expect(knownWords('pat', 'fields', ['path', 'mode'])).toBe('did you mean path? Known fields: path, mode');
   expect(knownWords('colour', 'fields', ['path', 'mode'])).toBe('known fields: path, mode');
   expect(knownWords('p'.repeat(100_000), 'fields', ['p'.repeat(99_999)])).toMatch(/^known fields: p/);

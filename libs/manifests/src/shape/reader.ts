@@ -11,13 +11,13 @@ import {
   type Stage,
 } from './checked.js';
 
-/** What reading gave: all problems at once, each `at` its field; the value is to be used only if there are none. */
+/** The result of reading: all problems at once, each `at` its field. Use the value only if there are none. */
 export interface ShapeResult<T> {
   readonly value: T;
   readonly problems: readonly Problem[];
 }
 
-/** Reads plain JSON as an object of a class, refusing what the class does not know. */
+/** Reads plain JSON as an object of a class. Refuses unknown fields. */
 export function readShape<T extends object>(type: Class<T>, value: unknown, stage: Stage = 'rendered'): ShapeResult<T> {
   if (!isObject(value)) return { value: new type(), problems: [wrongType('', 'an object', value)] };
   const problems: Problem[] = [];
@@ -40,8 +40,8 @@ export const isObject = (value: unknown): value is Readonly<Record<string, unkno
 
 /** The fields of a class, in the order in which they are declared. */
 export function fieldsOf(type: Class): ReadonlyMap<string, Field> {
-  const known = FIELDS.get(type);
-  if (known !== undefined) return known;
+  const cached = FIELDS.get(type);
+  if (cached !== undefined) return cached;
   const fields = new Map<string, Field>();
   for (const metadata of getMetadataStorage().getTargetValidationMetadatas(type, '', true, false)) {
     const name = metadata.propertyName;
@@ -63,13 +63,13 @@ export interface Field {
 }
 
 const PLAIN_KEY = /^[A-Za-z_$][\w$-]*$/;
-/** Classes do not change once they are declared. */
+/** Classes do not change after they are declared. */
 const FIELDS = new WeakMap<Class, ReadonlyMap<string, Field>>();
 
-const wrongType = (at: string, wanted: string, value: unknown): Problem => ({
+const wrongType = (at: string, expected: string, value: unknown): Problem => ({
   at,
   code: 'wrong-type',
-  message: `must be ${wanted}, but is ${typeName(value)}`,
+  message: `must be ${expected}, but is ${typeName(value)}`,
 });
 
 function build(type: Class, value: Readonly<Record<string, unknown>>, at: string, problems: Problem[]): object {
@@ -98,24 +98,25 @@ function build(type: Class, value: Readonly<Record<string, unknown>>, at: string
 }
 
 function nest(nesting: Nesting, raw: unknown, at: string, problems: Problem[]): unknown {
-  if (!nesting.list) return nestOne(nesting.type(), raw, at, problems);
+  if (!nesting.list) return nestOne(nesting, raw, at, problems);
   if (Array.isArray(raw)) {
     const { atMost = Infinity } = nesting;
     if (raw.length > atMost)
       problems.push({ at, code: 'too-many', message: `must have at most ${atMost} items, but has ${raw.length}` });
-    return raw.map((item, i) => nestOne(nesting.type(), item, `${at}[${i}]`, problems));
+    return raw.map((item, i) => nestOne(nesting, item, `${at}[${i}]`, problems));
   }
   problems.push(wrongType(at, 'a list', raw));
   return [];
 }
 
-function nestOne(type: Class, raw: unknown, at: string, problems: Problem[]): object {
-  if (isObject(raw)) return build(type, raw, at, problems);
-  problems.push(wrongType(at, 'an object', raw));
-  return new type();
+function nestOne({ type, orWord }: Nesting, raw: unknown, at: string, problems: Problem[]): unknown {
+  if (isObject(raw)) return build(type(), raw, at, problems);
+  if (orWord !== undefined && raw === orWord) return raw;
+  problems.push(wrongType(at, orWord === undefined ? 'an object' : `${orWord} or an object`, raw));
+  return new (type())();
 }
 
-/** What the validators of single fields found. Missing fields were reported when the object was built. */
+/** The results of the validators of single fields. Missing fields were reported when the object was built. */
 function* leafProblems(errors: readonly ValidationError[], parent: string, stage: Stage): Generator<Problem> {
   for (const error of errors) {
     const at = Array.isArray(error.target) ? `${parent}[${error.property}]` : placeOf(parent, error.property);

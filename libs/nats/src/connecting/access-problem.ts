@@ -4,9 +4,9 @@ import { needsTls, type ConnectionOptions } from './connection-options.js';
 
 /** Why a connection to one server failed. */
 export interface DialFailure {
-  /** host:port, as it was given or heard of. */
+  /** host:port, as it was configured or announced. */
   readonly server: string;
-  /** The same with the IP address, of which a host may have several. */
+  /** The same with the IP address, because a host may have several. */
   readonly address: string;
   readonly error: Error;
 }
@@ -28,8 +28,8 @@ const NOT_TRUSTED = [
 ];
 
 /**
- * What is wrong with credentials, certificates or TLS, for people; undefined when waiting may help, because no server
- * answers, say. Contains no secret.
+ * What is wrong with credentials, certificates or TLS, for people; undefined if waiting may help, for example because
+ * no server answers. Contains no secret.
  */
 export function accessProblem({ server, error }: DialFailure, options: ConnectionOptions): string | undefined {
   const { code = '', reason } = error as NodeJS.ErrnoException & { readonly reason?: string };
@@ -72,5 +72,5 @@ export function plainReason({ server, error }: DialFailure, { tlsFirst }: Connec
     : `${server}: ${message}`;
 }
 
-/** OpenSSL's name for what the server said: `unknown ca`. */
+/** OpenSSL's name for the server's alert: `unknown ca`. */
 const alertIn = (code: string): string | undefined => code.split('ALERT_')[1]?.replaceAll('_', ' ').toLowerCase();

@@ -19,7 +19,7 @@ export function authenticators(credentials: Credentials, logger: Logger): Authen
   if (creds !== undefined)
     all.push(credsAuthenticator(fromFile(creds, (text) => (areCredentials(text) ? encode(text) : undefined))));
   if (nkey !== undefined) all.push(nkeyAuthenticator(fromFile(nkey, seedIn)));
-  if (userJwt !== undefined) all.push(jwtAuthenticator(userJwt, userSeed === undefined ? undefined : encode(userSeed)));
+  if (userJwt !== undefined) all.push(jwtAuthenticator(userJwt, userSeed === undefined ? undefined : seedIn(userSeed)));
   if (user !== undefined)
     all.push(
       usernamePasswordAuthenticator(user, passwordFile === undefined ? password : fromFile(passwordFile, secretOf)),
@@ -29,17 +29,23 @@ export function authenticators(credentials: Credentials, logger: Logger): Authen
   return all;
 }
 
-/** How errors call them; contains no secret. Undefined: there are none. */
-export function nameOfCredentials({ creds, nkey, user, token, tokenFile, userJwt }: Credentials): string | undefined {
+/** The name of the credentials in errors, without secrets. Undefined: there are none. */
+export function nameOfCredentials(credentials: Credentials): string | undefined {
+  const { creds, nkey, user, password, passwordFile, token, tokenFile, userJwt } = credentials;
   if (creds !== undefined) return `the credentials file ${creds}`;
   if (nkey !== undefined) return `the nkey seed in ${nkey}`;
   if (userJwt !== undefined) return 'the user JWT';
-  if (user !== undefined) return `the user ${JSON.stringify(user)} with its password`;
+  const name = JSON.stringify(user);
+  if (user !== undefined && (password ?? passwordFile) !== undefined) return `the user ${name} with its password`;
   if (tokenFile !== undefined) return `the token in ${tokenFile}`;
-  return token === undefined ? undefined : 'the token';
+  if (token !== undefined) return 'the token';
+  // A password from another source than the user is not used: it may belong to another server.
+  return user === undefined
+    ? undefined
+    : `the user ${name} without a password: use --password-file with --user, or set SLUICE_NATS_PASSWORD with SLUICE_NATS_USER`;
 }
 
-/** What the file says now, or what it said before while it is being replaced. */
+/** The content of the file, or its previous content while it is being replaced. */
 function latest<T>(path: string, read: (content: string) => T | undefined, logger: Logger): () => T {
   let before: T | undefined;
   return () => {

@@ -5,12 +5,12 @@ import type { NodeConnectionOptions } from '@nats-io/transport-node';
 import { nodeResolveHost, NodeTransport } from '@nats-io/transport-node/lib/node_transport.js';
 import { ClientCertificateError, type DialFailure } from './access-problem.js';
 
-/** Options of the client, and who hears why a connection to a server failed. */
+/** Options of the client, and a callback for why a connection to a server failed. */
 export type CheckedOptions = NodeConnectionOptions & { readonly dialFailed: (failure: DialFailure) => void };
 
 type Address = Parameters<NodeTransport['connect']>[0];
 
-/** Has the client use the transport below; it has one factory for all connections of a process. */
+/** Makes the client use the transport below. The client has one factory for all connections of a process. */
 export function useCheckedTransport(): void {
   setTransportFactory({ factory: () => new CheckedTransport(), dnsResolveFn: nodeResolveHost });
 }
@@ -25,7 +25,7 @@ const GREETING_BYTES = 64 * 1_024;
  */
 class CheckedTransport extends NodeTransport {
   private host = '';
-  /** The server said that it checks client certificates. */
+  /** The server announced that it checks client certificates. */
   private isChecked = false;
 
   override async connect(address: Address, options: NodeConnectionOptions): Promise<void> {
@@ -48,7 +48,8 @@ class CheckedTransport extends NodeTransport {
   override async peekInfo(): ReturnType<NodeTransport['peekInfo']> {
     const info = await super.peekInfo();
     this.isChecked = info.tls_verify === true;
-    // Node.js would only hear that the connection was closed, and the client wait for an answer until its timeout.
+    // Otherwise Node.js would only report that the connection was closed, and the client would wait for an answer until
+    // its timeout.
     if (this.isChecked && this.options.tls?.certFile === undefined)
       throw new ClientCertificateError('the server requires a client certificate');
     return info;
@@ -62,9 +63,9 @@ class CheckedTransport extends NodeTransport {
     return super.startTLS();
   }
 
-  /** Hears what the server says until it has accepted the credentials. */
+  /** Reads what the server sends until it has accepted the credentials. */
   private awaitWelcome(failed: (error: Error) => void): void {
-    let said = '';
+    let greeting = '';
     let isOver = false;
     const { socket } = this;
     const end = (error?: Error): void => {
@@ -74,16 +75,16 @@ class CheckedTransport extends NodeTransport {
       if (error !== undefined) failed(error);
     };
     const listen = (chunk: Buffer): void => {
-      said += chunk.toString('latin1');
-      const [, refusal] = /-ERR '([^']*)'/.exec(said) ?? [];
+      greeting += chunk.toString('latin1');
+      const [, refusal] = /-ERR '([^']*)'/.exec(greeting) ?? [];
       if (refusal !== undefined) end(errors.AuthorizationError.parse(refusal) ?? new Error(refusal));
-      else if (said.includes('PONG') || said.length > GREETING_BYTES) end();
+      else if (greeting.includes('PONG') || greeting.length > GREETING_BYTES) end();
     };
     socket.on('data', listen);
     void this.closed().then((error) => end(this.reasonOf(error as NodeJS.ErrnoException | undefined)));
   }
 
-  /** The alert about a certificate is lost when it comes after what the client sent meanwhile. */
+  /** The alert about a certificate is lost if it arrives after data that the client has already sent. */
   private reasonOf(error: NodeJS.ErrnoException | undefined): Error {
     const isReset = error === undefined || error.code === 'ECONNRESET' || error.code === 'EPIPE';
     if (isReset && this.isChecked) return new ClientCertificateError('it closed the connection', { cause: error });

@@ -7,9 +7,9 @@ import type { ConnectionOptions } from './connection-options.js';
 type FileOption = 'creds' | 'nkey' | 'passwordFile' | 'tokenFile' | 'tlsCa' | 'tlsCert' | 'tlsKey';
 
 interface FileKind {
-  /** As an error calls it. */
+  /** The name in errors. */
   readonly what: string;
-  /** What is wrong with its content, if anything is; never the content. */
+  /** What is wrong with its content, if anything, without the content. */
   readonly fault: (content: string) => string | undefined;
 }
 
@@ -35,7 +35,7 @@ const KINDS: Readonly<Record<FileOption, FileKind>> = {
   tlsKey: { what: 'private key', fault: (content) => faultOf(() => createPrivateKey(content), 'a private key') },
 };
 
-/** Throws SettingsError when a file is missing, unreadable, or not what it should be; returns the options. */
+/** Throws SettingsError if a file is missing, unreadable, or invalid. Returns the options. */
 export function checkFiles<Options extends ConnectionOptions>(options: Options): Options {
   for (const [name, { what, fault }] of Object.entries(KINDS)) {
     const path = options[name as FileOption];
@@ -52,7 +52,7 @@ export function checkFiles<Options extends ConnectionOptions>(options: Options):
 export const areCredentials = (content: string): boolean =>
   content.includes('BEGIN NATS USER JWT') && seedIn(content) !== undefined;
 
-/** A password or token; editors and shells end files with a line break. */
+/** A password or token. Editors and shells end files with a newline. */
 export const secretIn = (content: string): string => content.replace(/[\r\n]+$/, '');
 
 /** The nkey seed of a user, alone or between decorations. */

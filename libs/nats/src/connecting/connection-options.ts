@@ -1,4 +1,4 @@
-/** How a client proves who it is. What is in a file is read at each connection, so it can be replaced at any time. */
+/** How a client authenticates. Files are read at each connection, so they can be replaced at any time. */
 export interface Credentials {
   /** Path of a credentials file. */
   readonly creds?: string | undefined;
@@ -22,11 +22,11 @@ export interface TlsSettings {
   readonly tlsFirst?: boolean | undefined;
 }
 
-/** Where to connect and as whom. */
+/** Where to connect, and with which credentials. */
 export interface ConnectionOptions extends Credentials, TlsSettings {
   /** URLs without user information. One with `tls://` requires TLS of all servers, as they belong to one cluster. */
   readonly servers: string | readonly string[];
-  /** Where answers come back; an account may bind a client to its own. */
+  /** The prefix of reply subjects, because an account may restrict a client to its own. */
   readonly inboxPrefix?: string | undefined;
 }
 

@@ -10,19 +10,19 @@ import { needsTls, type ConnectionOptions } from './connection-options.js';
 import { useCheckedTransport, type CheckedOptions } from './checked-transport.js';
 
 export interface DialOptions extends ConnectionOptions {
-  /** Shown by the server's connection list. */
+  /** Shown in the server's list of connections. */
   readonly name: string;
-  /** Whether to wait for a server that is away at the start; else that is an error. */
+  /** Whether to wait at the start for a server that is away; otherwise that is an error. */
   readonly waitOnFirstConnect: boolean;
   /** For one server. */
   readonly timeoutMs: number;
   readonly logger: Logger;
 }
 
-/** A connection that is made again and again once it was there. */
-export interface Dialed {
+/** A connection that is restored whenever it is lost. */
+export interface LastingConnection {
   readonly nc: NatsConnection;
-  /** Has the next warning about missing servers come as late as the first. */
+  /** Makes the next warning about missing servers come as late as the first. */
   reset(): void;
 }
 
@@ -30,11 +30,10 @@ const RECONNECT_LEAST_MS = 100;
 const RECONNECT_MOST_MS = 5_000;
 
 /**
- * Connects to the first server that can be used. Throws AccessError when a server answers, but credentials,
- * certificates or TLS settings are wrong; without `waitOnFirstConnect` also an error that says why no server can be
- * reached.
+ * Connects to the first server that can be used. Throws AccessError if a server answers, but credentials, certificates
+ * or TLS settings are wrong. Without `waitOnFirstConnect`, also throws an error that says why no server can be reached.
  */
-export async function dial(options: DialOptions): Promise<Dialed> {
+export async function dial(options: DialOptions): Promise<LastingConnection> {
   const attempts = new Attempts(options);
   for (;;) {
     try {
@@ -64,23 +63,23 @@ function connectOnce(options: DialOptions, attempts: Attempts): Promise<NatsConn
     inboxPrefix: options.inboxPrefix,
     timeout: options.timeoutMs,
     maxReconnectAttempts: -1,
-    // Credentials may be put right in their file or in the server: who was connected once never gives up.
+    // Credentials may be corrected in their file or on the server, so a client that was once connected never gives up.
     ignoreAuthErrorAbort: true,
     // Before that, each server is tried once, and `dial` waits between the rounds.
     reconnectDelayHandler: () => (attempts.hasConnected ? attempts.next() : RECONNECT_LEAST_MS),
-    // Traces of where a request began double its cost.
+    // Stack traces for requests would double their cost.
     noAsyncTraces: true,
     dialFailed: (failure) => attempts.failed(failure),
   };
   return NatsConnectionImpl.connect(checked);
 }
 
-/** Counts attempts, remembers why they failed, and says so from time to time. */
+/** Counts attempts, remembers why they failed, and logs it from time to time. */
 class Attempts {
   private count = 0;
-  /** The first connection was made. */
+  /** The first connection was established. */
   hasConnected = false;
-  /** The last failure of each address: as many as a cluster has servers, each with a few addresses. */
+  /** The last failure of each address: one for each server of a cluster and each of its few addresses. */
   private readonly failures = new Map<string, DialFailure>();
 
   constructor(private readonly options: DialOptions) {}
@@ -89,14 +88,14 @@ class Attempts {
     this.failures.set(failure.address, failure);
   }
 
-  /** What the client threw: mostly the last failure of the transport once more, or that a host has no address. */
+  /** The client's error: usually the last failure of the transport again, or that a host has no address. */
   threw(error: Error): void {
     const isKnown = [...this.failures.values()].some((failure) => failure.error === error);
     const servers = [this.options.servers].flat().join(',');
     if (!isKnown) this.failed({ server: servers, address: servers, error });
   }
 
-  /** What a person has to put right, at whichever server. */
+  /** What a person must fix, on any of the servers. */
   problem(): string | undefined {
     for (const failure of this.failures.values()) {
       const problem = accessProblem(failure, this.options);

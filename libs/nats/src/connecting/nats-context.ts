@@ -2,11 +2,12 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { SettingsError, type Environment } from '#libs/process';
+import { seedIn } from './connection-files.js';
 
-/** What a context of the nats CLI says, by the names that Sluice has for it. */
+/** The fields of a context of the nats CLI, by Sluice's names. */
 export type ContextValues = Readonly<Record<string, string | boolean>>;
 
-/** The fields that are honoured, and their names here. In those of type `file`, `~` and $VARIABLES count. */
+/** The supported fields, and their names here. In those of type `file`, `~` and $VARIABLES are expanded. */
 const HONOURED: Readonly<Record<string, { readonly name: string; readonly type?: 'file' | 'switch' }>> = {
   url: { name: 'server' },
   creds: { name: 'creds', type: 'file' },
@@ -23,7 +24,7 @@ const HONOURED: Readonly<Record<string, { readonly name: string; readonly type?:
   inbox_prefix: { name: 'inboxPrefix' },
 };
 
-/** They say nothing about the connection, or nothing that Sluice uses: it reads no JetStream advisories. */
+/** They do not affect the connection, or nothing that Sluice uses: it reads no JetStream advisories. */
 const WITHOUT_EFFECT = ['name', 'description', 'color_scheme', 'jetstream_event_prefix'];
 
 const WINDOWS = 'use certificates in files: cert, key and ca';
@@ -44,7 +45,7 @@ const UNSUPPORTED: Readonly<Record<string, string>> = {
 const REFERENCE = /^(op|env|nsc|file):\/\/|^data:/;
 
 /**
- * Reads a context of the nats CLI. Every field is honoured, has no effect, or is an error. Throws SettingsError; the
+ * Reads a context of the nats CLI. Every field is supported, has no effect, or is an error. Throws SettingsError. The
  * message names the context and the field, and contains no value.
  */
 export function readContext(name: string, from: string, env: Environment): ContextValues {
@@ -60,6 +61,8 @@ export function readContext(name: string, from: string, env: Environment): Conte
       throw new SettingsError(
         `${from}: ${field} refers to a secret with ${(REFERENCE.exec(value) as RegExpExecArray)[0]}, which Sluice does not support: write it to a file, or into the context`,
       );
+    if (field === 'user_seed' && seedIn(value as string) === undefined)
+      throw new SettingsError(`${from}: user_seed must be the nkey seed of a user (SU…)`);
     values[honoured.name] =
       honoured.type === 'file' ? withVariables(value as string, env) : (value as string | boolean);
   }
@@ -70,10 +73,8 @@ export function readContext(name: string, from: string, env: Environment): Conte
 export const fieldOf = (name: string): string =>
   Object.entries(HONOURED).find(([, honoured]) => honoured.name === name)?.[0] ?? name;
 
-/** The context that is selected for this user: by NATS_CONTEXT, else by `nats context select`. */
+/** The context that this user selected with `nats context select`. */
 export function selectedContext(env: Environment): string | undefined {
-  const named = env['NATS_CONTEXT'] ?? '';
-  if (named !== '') return named;
   const file = join(contextFolder(env), 'context.txt');
   const name = existsSync(file) ? readFileSync(file, 'utf8').trim() : '';
   return name === '' ? undefined : name;
@@ -96,20 +97,20 @@ function contentOf(name: string, from: string, env: Environment): object {
   const folder = join(contextFolder(env), 'context');
   const file = join(folder, `${name}.json`);
   if (!existsSync(file)) {
-    const known = existsSync(folder)
+    const names = existsSync(folder)
       ? readdirSync(folder)
           .filter((entry) => entry.endsWith('.json'))
           .map((entry) => entry.slice(0, -'.json'.length))
       : [];
     throw new SettingsError(
-      `${from}: ${file} not found; ${known.length === 0 ? 'create it with nats context add' : `known contexts: ${known.join(', ')}`}`,
+      `${from}: ${file} not found; ${names.length === 0 ? 'create it with nats context add' : `known contexts: ${names.join(', ')}`}`,
     );
   }
   let value: unknown;
   try {
     value = JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
-    // The words of the parser quote the file, in which there are secrets.
+    // The parser's message quotes the file, which contains secrets.
     const [at = ''] = / at position \d+/.exec((error as Error).message) ?? [];
     throw new SettingsError(`${from}: ${file} is not valid JSON${at}`);
   }
@@ -119,8 +120,8 @@ function contentOf(name: string, from: string, env: Environment): object {
 }
 
 function contextFolder(env: Environment): string {
-  const named = env['XDG_CONFIG_HOME'] ?? '';
-  return join(named === '' ? join(env['HOME'] ?? homedir(), '.config') : named, 'nats');
+  const folder = env['XDG_CONFIG_HOME'] ?? '';
+  return join(folder === '' ? join(env['HOME'] ?? homedir(), '.config') : folder, 'nats');
 }
 
 const withVariables = (path: string, env: Environment): string =>

@@ -18,7 +18,7 @@ export interface TestOperator {
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 const base64 = (value: string | Uint8Array): string => Buffer.from(value).toString('base64url');
 
-/** What `nsc` does, of which a test needs little. */
+/** The small part of `nsc` that tests need. */
 export function testOperator(): TestOperator {
   const [operator, system, account] = [nkeys.createOperator(), nkeys.createAccount(), nkeys.createAccount()];
   const accountJwt = (pair: KeyPair, limits: object): string =>

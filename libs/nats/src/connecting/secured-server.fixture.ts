@@ -7,18 +7,18 @@ import { Guard, prepareNatsServer, type ConnectFlags } from '#libs/process';
 import { startNatsServer, testAuthority, until, type TestAuthority } from '#libs/testing';
 import { testOperator } from './operator.fixture.js';
 
-/** A nats-server that admits some, and what one needs to be admitted. */
+/** A nats-server that requires credentials, and valid and invalid ones. */
 export interface SecuredServer {
   readonly url: string;
-  /** Admits. */
+  /** Valid options. */
   readonly right: ConnectFlags;
-  /** The same without secrets on a command line. */
+  /** The same without secrets on the command line. */
   readonly rightInFiles: ConnectFlags;
-  /** Does not. */
+  /** Invalid options. */
   readonly wrong: ConnectFlags;
-  /** What is said about that. */
+  /** The error for those. */
   readonly refusal: RegExp;
-  /** None of it may be in a log. */
+  /** None of these may be in a log. */
   readonly secrets: readonly string[];
   stop(): Promise<void>;
 }
@@ -31,7 +31,7 @@ type Way = Omit<SecuredServer, 'url' | 'stop'> & {
 
 const CREDENTIALS_REFUSED = /the server 127\.0\.0\.1:\d+ refused the credentials \(.+\): /;
 
-/** How a server may be secured, by what a person calls it. */
+/** The ways to secure a server, by name. */
 export const WAYS: Readonly<Record<string, (folder: string) => Promise<Way>>> = {
   'a token': async (folder) => ({
     config: 'authorization { token: "right-t0ken" }',
@@ -142,7 +142,7 @@ export async function startSecured(way: string, folder: string): Promise<Secured
   return { ...rest, url: server.url.replace('nats://', `${scheme}://`), stop: server.stop };
 }
 
-/** No clear word comes from such a server, by which one could tell that it is there. */
+/** Such a server sends no plain text that would show that it is ready. */
 async function startTlsFirst(options: {
   readonly dataDir: string;
   readonly config: string;

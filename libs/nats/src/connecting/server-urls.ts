@@ -4,23 +4,23 @@ import type { Credentials } from './connection-options.js';
 export interface ServerUrls {
   /** With their scheme, without user information. */
   readonly servers: readonly string[];
-  /** What the URLs said before the `@`: a user with a password, or a token. */
+  /** The part of the URLs before the `@`: a user with a password, or a token. */
   readonly credentials: Credentials | undefined;
 }
 
 /**
- * Reads URLs that are separated by commas. Throws SettingsError for what cannot be used; the message says where the
- * URLs are from, and contains nothing that may be a password.
+ * Reads comma-separated URLs. Throws SettingsError if one is invalid. The message names the source of the URLs, and
+ * contains nothing that may be a password.
  */
 export function readServerUrls(text: string, place: string): ServerUrls {
   const parts = text.split(',').map((part) => part.trim());
   const urls = parts.map((part, at) => {
-    const shown = text.includes('@') ? `URL ${at + 1} of ${parts.length}` : JSON.stringify(part);
-    return readUrl(part, `${place}: ${shown}`);
+    const label = text.includes('@') ? `URL ${at + 1} of ${parts.length}` : JSON.stringify(part);
+    return readUrl(part, `${place}: ${label}`);
   });
-  const said = urls.flatMap(({ credentials }) => credentials ?? []);
-  const [first] = said;
-  if (said.some((one) => JSON.stringify(one) !== JSON.stringify(first)))
+  const all = urls.flatMap(({ credentials }) => credentials ?? []);
+  const [first] = all;
+  if (all.some((one) => JSON.stringify(one) !== JSON.stringify(first)))
     throw new SettingsError(
       `${place}: the URLs name different users: all servers must accept the same one, so name it once`,
     );

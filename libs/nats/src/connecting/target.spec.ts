@@ -30,11 +30,11 @@ const write = (name: string, content: string): string => {
   return join(config, name);
 };
 
-test('with nothing said it is this machine', () => {
+test('is this machine by default', () => {
   expect(target({})).toEqual({ servers: ['nats://127.0.0.1:4222'], from: 'the default' });
 });
 
-test('NATS_URL, and --server before it', () => {
+test('is NATS_URL, or --server before it', () => {
   expect(target({}, { NATS_URL: 'demo:4222' })).toEqual({ servers: ['nats://demo:4222'], from: 'NATS_URL' });
   expect(target({ server: 'nats://a, b' }, { NATS_URL: 'demo:4222' })).toEqual({
     servers: ['nats://a', 'nats://b'],
@@ -42,7 +42,7 @@ test('NATS_URL, and --server before it', () => {
   });
 });
 
-test('the selected context counts when neither is there', () => {
+test('is the selected context if neither is set', () => {
   select('prod');
   expect(target({})).toEqual({
     servers: ['tls://p1:4222', 'tls://p2:4222'],
@@ -52,7 +52,7 @@ test('the selected context counts when neither is there', () => {
   expect(target({}, { NATS_URL: 'nats://demo:4222' }).from).toBe('NATS_URL');
 });
 
-test('a context that is named comes before NATS_URL and the selected one', () => {
+test('is a context that is named, before NATS_URL and the selected one', () => {
   select('prod');
   expect(target({ context: 'lab' }, { NATS_URL: 'nats://demo:4222', SLUICE_TOKEN: 'of demo' })).toEqual({
     servers: ['nats://lab:4222'],
@@ -63,13 +63,25 @@ test('a context that is named comes before NATS_URL and the selected one', () =>
   });
 });
 
-test('--creds replaces those of the context', () => {
+test('is a context that NATS_CONTEXT names as it is one that --context names', () => {
+  select('prod');
+  const env = { NATS_CONTEXT: 'lab', NATS_URL: 'nats://demo:4222', SLUICE_TOKEN: 'of demo' };
+  const named = { servers: ['nats://lab:4222'], user: 'ada', password: 'secret', token: 't' };
+  expect(target({}, env)).toEqual({ ...named, from: 'nats context lab (from NATS_CONTEXT)' });
+  for (const flags of [{}, { server: 'other:4222' }, { token: 'of the flag' }])
+    expect({ ...target(flags, env), from: '' }).toEqual({ ...target({ ...flags, context: 'lab' }, env), from: '' });
+  expect(target({ context: 'prod' }, env).from).toBe('nats context prod');
+  expect(() => target({}, { ...env, NATS_CONTEXT: 'none' })).toThrow('nats context none (from NATS_CONTEXT): ');
+  expect(target({}, { ...env, NATS_CONTEXT: '' }).from).toBe('NATS_URL');
+});
+
+test('takes --creds instead of the credentials of the context', () => {
   const creds = join(config, 'other.creds');
   expect(target({ context: 'prod', creds }).creds).toBe(creds);
   expect(() => target({ creds: '/none.creds' })).toThrow('credentials file /none.creds not found');
 });
 
-test('a context that is missing or broken is named, with those that there are, and without its content', () => {
+test('names a missing or broken context and the existing ones, without its content', () => {
   expect(() => target({ context: 'none' })).toThrow(
     /nats context none: .*none\.json not found; known contexts: broken, lab, prod/,
   );
@@ -77,13 +89,13 @@ test('a context that is missing or broken is named, with those that there are, a
   expect(() => target({ context: '../context/lab' })).toThrow('this is not the name of a context');
 });
 
-test('flags, variables and a context say the same, and the nats CLI’s variables too', async () => {
+test('is the same from flags, variables, a context, and the nats CLI’s variables', async () => {
   const { certFile, keyFile } = await (await testAuthority()).write(config);
   const [password, seed] = [write('password', 'secret\n'), write('ada.nk', `${SEED}\n`)];
   const tls = { tlsCa: certFile, tlsCert: certFile, tlsKey: keyFile, tlsFirst: true, inboxPrefix: '_INBOX_ada' };
-  const said = { ...tls, user: 'ada', passwordFile: password };
-  const expected = { servers: ['tls://a:4222'], ...said };
-  expect(target({ server: 'tls://a:4222', ...said })).toEqual({ ...expected, from: '--server' });
+  const options = { ...tls, user: 'ada', passwordFile: password };
+  const expected = { servers: ['tls://a:4222'], ...options };
+  expect(target({ server: 'tls://a:4222', ...options })).toEqual({ ...expected, from: '--server' });
   const own = {
     NATS_URL: 'tls://a:4222',
     SLUICE_NATS_USER: 'ada',
@@ -112,7 +124,7 @@ test('flags, variables and a context say the same, and the nats CLI’s variable
   expect(target({}, { NATS_TOKEN: 't' }).token).toBe('t');
 });
 
-test('credentials are taken as a whole, from flags first, then Sluice’s variables, then those of the nats CLI', () => {
+test('takes credentials as a whole, from flags first, then Sluice’s variables, then those of the nats CLI', () => {
   const creds = join(config, 'other.creds');
   const env = { NATS_CREDS: creds, NATS_USER: 'ada' };
   expect(target({}, { ...env, SLUICE_TOKEN: 't' })).toEqual({
@@ -133,7 +145,7 @@ test('credentials are taken as a whole, from flags first, then Sluice’s variab
   });
 });
 
-test('user information in a URL is a user with a password, or a token, and leaves the URL', () => {
+test('treats user information in a URL as user and password, or as a token, and removes it from the URL', () => {
   expect(target({ server: 'nats://ada:s%40cret@a:4222,b' })).toEqual({
     servers: ['nats://a:4222', 'nats://b'],
     user: 'ada',
@@ -148,27 +160,35 @@ test('user information in a URL is a user with a password, or a token, and leave
 });
 
 test.each([
-  ['two methods', { token: 't', user: 'ada', nkey: 'x' }, {}, '--nkey and --user and --token exclude each other'],
+  ['two methods', { token: 't', user: 'ada', nkey: 'x' }, {}, '--nkey and --user and --token cannot be used together'],
   [
     'a user in the URL and a token',
     {},
     { NATS_URL: 'nats://a:b@c', SLUICE_TOKEN: 't' },
-    'SLUICE_TOKEN and the user in NATS_URL exclude',
+    'SLUICE_TOKEN and the user in NATS_URL cannot be used together',
   ],
   ['different users', { server: 'nats://a:b@c,nats://d:e@f' }, {}, '--server: the URLs name different users'],
   ['a password without a user', {}, { SLUICE_NATS_PASSWORD: 'x' }, 'SLUICE_NATS_PASSWORD needs SLUICE_NATS_USER'],
-  ['two passwords', { user: 'a', password: 'b', passwordFile: 'c' }, {}, '--password and --password-file exclude'],
+  [
+    'two passwords',
+    { user: 'a', password: 'b', passwordFile: 'c' },
+    {},
+    '--password and --password-file cannot be used together',
+  ],
   ['a certificate without a key', { tlsCert: 'x' }, {}, '--tls-cert needs --tls-key'],
   ['a key without a certificate', { tlsKey: 'x' }, {}, '--tls-key needs --tls-cert'],
   ['an empty flag', { token: '' }, {}, '--token is empty'],
   ['another scheme', { server: 'ws://a' }, {}, '"ws://a" starts with ws://, which is not supported'],
   ['a path', { server: 'nats://a/b' }, {}, 'must have a host, and nothing after the port'],
   [
-    'a word for a switch',
+    'a switch that is neither true nor false',
     {},
     { SLUICE_NATS_TLS_FIRST: 'maybe' },
     'SLUICE_NATS_TLS_FIRST is "maybe", but must be true or false',
   ],
+  ['an inbox prefix with a wildcard', { inboxPrefix: 'a.*' }, {}, '--inbox-prefix is "a.*", but must be a subject'],
+  ['an inbox prefix with a space', {}, { SLUICE_NATS_INBOX_PREFIX: 'a b' }, 'SLUICE_NATS_INBOX_PREFIX is "a b", but'],
+  ['an inbox prefix with an empty name', { inboxPrefix: 'a.' }, {}, '--inbox-prefix is "a.", but must be a subject'],
   ['a missing CA', { tlsCa: '/none.pem' }, {}, 'CA file /none.pem not found'],
 ] as const)('%s: refused', (_what, flags, env, message) => {
   expect(() => target(flags, env)).toThrow(message);
@@ -180,7 +200,7 @@ test.each([
   'nats://ada:hunter2#x@a',
   'nats://ada:hunter2%zz@a',
   'nats://a,ws://ada:hunter2@b',
-])('a URL that cannot be used is not repeated, as it may contain a password: %s', (server) => {
+])('does not repeat an invalid URL, because it may contain a password: %s', (server) => {
   let message = '';
   try {
     target({}, { NATS_URL: server });
@@ -200,12 +220,12 @@ test.each([
   ['windows_cert_match_by', 'subject'],
   ['windows_cert_match', 'x'],
   ['windows_ca_certs_match', ['x']],
-])('a context with %s is refused: it would be ignored', (field, value) => {
+])('refuses a context with %s, because it would be ignored', (field, value) => {
   writeContext('c', { url: 'a', [field]: value });
   expect(() => target({ context: 'c' })).toThrow(`nats context c: ${field} is not supported: `);
 });
 
-test('every field that nats context add writes is known, and an empty one changes nothing', () => {
+test('knows every field that nats context add writes, and ignores an empty one', () => {
   const text = {
     ...{ description: '', url: 'nats://a', socks_proxy: '', token: '', user: '', password: '', creds: '', nkey: '' },
     ...{ cert: '', key: '', ca: '', nsc: '', jetstream_domain: '', jetstream_api_prefix: '' },
@@ -217,18 +237,29 @@ test('every field that nats context add writes is known, and an empty one change
 });
 
 test.each([
-  ['a field of another version', { tls_pin: 'x' }, 'the field "tls_pin" is unknown to this version of Sluice'],
-  ['a number for text', { token: 1 }, 'token must be text'],
-  ['text for a switch', { tls_first: 'yes' }, 'tls_first must be true or false'],
-  ['a secret elsewhere', { creds: 'op://vault/item' }, 'creds refers to a secret with op://'],
-  ['two methods', { creds: 'x', user_jwt: 'y' }, 'creds of nats context c and user_jwt of nats context c exclude'],
-  ['a seed alone', { user_jwt: '', user_seed: 'y' }, 'user_seed of nats context c needs user_jwt of nats context c'],
-])('a context with %s is refused', (_what, fields, message) => {
+  ['an unknown field', { tls_pin: 'x' }, 'the field "tls_pin" is unknown to this version of Sluice'],
+  ['a number instead of text', { token: 1 }, 'token must be text'],
+  ['text instead of true or false', { tls_first: 'yes' }, 'tls_first must be true or false'],
+  ['a secret in a password manager', { creds: 'op://vault/item' }, 'creds refers to a secret with op://'],
+  ['an inbox prefix with a wildcard', { inbox_prefix: '>' }, 'inbox_prefix of nats context c is ">", but must be'],
+  ['an invalid seed', { user_jwt: 'x', user_seed: SEED.slice(0, -1) }, 'c: user_seed must be the nkey seed of a user'],
+  [
+    'two methods',
+    { creds: 'x', user_jwt: 'y' },
+    'creds of nats context c and user_jwt of nats context c cannot be used together',
+  ],
+  [
+    'a seed without a JWT',
+    { user_jwt: '', user_seed: SEED },
+    'user_seed of nats context c needs user_jwt of nats context c',
+  ],
+])('refuses a context with %s', (_what, fields, message) => {
   writeContext('c', fields);
   expect(() => target({ context: 'c' })).toThrow(message);
+  expect(() => target({ context: 'c' })).not.toThrow(SEED.slice(0, -1));
 });
 
-test('files that are not what they should be are named, and not quoted', async () => {
+test('names invalid files without quoting them', async () => {
   const wrong = write('wrong', 'hunter2');
   const { certFile, keyFile } = await (await testAuthority()).write(config);
   const other = await (await testAuthority()).write(join(config, 'ada'));

@@ -11,43 +11,40 @@ import type { ConnectionOptions, Credentials } from './connection-options.js';
 import { expandHome, fieldOf, readContext, selectedContext } from './nats-context.js';
 import { readServerUrls, type ServerUrls } from './server-urls.js';
 
-/** Where to connect and as whom, as somebody asked for it. */
+/** Where to connect and with which credentials, as the user asked for it. */
 export interface Target extends ConnectionOptions {
   readonly servers: readonly string[];
-  /** Where the URLs come from, for the error when no server answers. */
+  /** The source of the URLs, for the error when no server answers. */
   readonly from: string;
 }
 
 /** The flags, the environment or a context. */
 interface Source {
   readonly values: { readonly [Key in Name]?: string | boolean | undefined };
-  /** What a person calls a value: a flag, a variable or a field. */
+  /** The name of a value for people: a flag, a variable or a field. */
   readonly place: (name: Name) => string;
 }
 
 type Name = ConnectionKey | 'userJwt' | 'userSeed';
 
 const FILES = ['creds', 'nkey', 'passwordFile', 'tokenFile', 'tlsCa', 'tlsCert', 'tlsKey'] as const;
-/** Ways to say who one is. A user may have a token besides, as in NATS. */
+/** Ways to authenticate. A user may also have a token, as in NATS. */
 const METHODS = ['creds', 'nkey', 'userJwt', 'user', 'token', 'tokenFile'] as const;
 const CREDENTIALS = [...METHODS, 'userSeed', 'password', 'passwordFile'] as const;
 
 /**
- * The one way from flags, environment and contexts of the nats CLI to a connection. Servers, in this order: the flag,
- * a context that is named by a flag, NATS_URL, the selected context, this machine. A context replaces the environment,
- * and flags replace single values of both; credentials are replaced as a whole, as are certificate and key. Throws
- * SettingsError for what cannot be used or contradicts itself. No message contains a secret.
+ * Combines flags, environment and contexts of the nats CLI into connection options. Servers, in this order: the flag, a
+ * context that is named by --context or NATS_CONTEXT, NATS_URL, the selected context, this machine. A context replaces
+ * the environment, and flags replace single values of both. Credentials are replaced as a whole, and so are certificate
+ * and key. Throws SettingsError for invalid or contradictory options. No message contains a secret.
  */
 export function connectTarget(flags: ConnectFlags, env: Environment): Target {
   const url = env['NATS_URL'] ?? '';
   const own: Source = { values: flags, place: flagOf };
   for (const [name, value] of Object.entries(flags))
     if (value === '') throw new SettingsError(`${flagOf(name as Name)} is empty`);
-  const context = flags.context ?? (flags.server === undefined && url === '' ? selectedContext(env) : undefined);
-  const sources =
-    context === undefined
-      ? [own, ...environment(env)]
-      : [own, contextSource(context, flags.context === undefined, env)];
+  const context = contextOf(flags, env);
+  const sources = context === undefined ? [own, ...environment(env)] : [own, contextSource(context, env)];
   return targetOf(sources, context === undefined && url === '' ? 'the default' : undefined, env);
 }
 
@@ -64,30 +61,32 @@ function targetOf(sources: readonly Source[], byDefault: string | undefined, env
     ...certificateOf(sources),
     tlsCa: first('tlsCa'),
     tlsFirst: first('tlsFirst'),
-    inboxPrefix: first('inboxPrefix'),
+    inboxPrefix: inboxPrefixOf(sources),
   };
   for (const name of FILES) if (typeof target[name] === 'string') target[name] = expandHome(target[name], env);
   return checkFiles(target as unknown as Target);
 }
 
-/** Those of the first source that has any; those in a URL belong to the source of the URL. */
+/** Those of the first source that has any. User information in a URL belongs to the source of the URL. */
 function credentialsOf(sources: readonly Source[], urls: Source | undefined, read: ServerUrls): Credentials {
   for (const source of sources) {
     const { values, place } = source;
-    const given = CREDENTIALS.filter((name) => values[name] !== undefined);
+    const present = CREDENTIALS.filter((name) => values[name] !== undefined);
     const inUrl = source === urls ? read.credentials : undefined;
-    if (given.length === 0 && inUrl === undefined) continue;
+    if (present.length === 0 && inUrl === undefined) continue;
     const methods = METHODS.filter((name) => values[name] !== undefined);
     const isUserWithToken = methods.length === 2 && methods[0] === 'user';
     const all = [...methods.map(place), ...(inUrl === undefined ? [] : [`the user in ${place('server')}`])];
     if (all.length > 1 && (inUrl !== undefined || !isUserWithToken))
-      throw new SettingsError(`${all.join(' and ')} exclude each other: keep one of them`);
+      throw new SettingsError(`${all.join(' and ')} cannot be used together: keep one of them`);
     requireTogether(source, 'password', 'user');
     requireTogether(source, 'passwordFile', 'user');
     requireTogether(source, 'userSeed', 'userJwt');
     if (values.password !== undefined && values.passwordFile !== undefined)
-      throw new SettingsError(`${place('password')} and ${place('passwordFile')} exclude each other: keep one of them`);
-    return inUrl ?? Object.fromEntries(given.map((name) => [name, values[name]]));
+      throw new SettingsError(
+        `${place('password')} and ${place('passwordFile')} cannot be used together: keep one of them`,
+      );
+    return inUrl ?? Object.fromEntries(present.map((name) => [name, values[name]]));
   }
   return {};
 }
@@ -100,22 +99,35 @@ function certificateOf(sources: readonly Source[]): Pick<ConnectionOptions, 'tls
   return { tlsCert: source.values.tlsCert as string, tlsKey: source.values.tlsKey as string };
 }
 
+/** The client would find it out at the first request, and report it as trouble with the server. */
+function inboxPrefixOf(sources: readonly Source[]): string | undefined {
+  const source = sources.find(({ values }) => values.inboxPrefix !== undefined);
+  const prefix = source?.values.inboxPrefix as string | undefined;
+  if (source !== undefined && !SUBJECT_PREFIX.test(prefix ?? ''))
+    throw new SettingsError(
+      `${source.place('inboxPrefix')} is ${JSON.stringify(prefix)}, but must be a subject without wildcards and spaces, such as _INBOX_ada`,
+    );
+  return prefix;
+}
+
+const SUBJECT_PREFIX = /^[^\s\p{C}*>.]+(\.[^\s\p{C}*>.]+)*$/u;
+
 function requireTogether({ values, place }: Source, one: Name, other: Name): void {
   if (values[one] !== undefined && values[other] === undefined)
     throw new SettingsError(`${place(one)} needs ${place(other)}`);
 }
 
-/** Sluice's own variables, then those of the nats CLI, which may be meant for another server. */
+/** Sluice's own variables come before those of the nats CLI, which may be meant for another server. */
 function environment(env: Environment): readonly Source[] {
   const source = (variableOf: (name: ConnectionKey) => string | undefined): Source => {
-    const given = Object.fromEntries(
+    const settings = Object.fromEntries(
       Object.keys(CONNECTION_SETTINGS).flatMap((name) => {
         const variable = variableOf(name as ConnectionKey);
         return variable === undefined ? [] : [[CONNECTION_SETTINGS[name as ConnectionKey].variable, env[variable]]];
       }),
     );
     return {
-      values: { ...readSettings(CONNECTION_SETTINGS, given), server: given['NATS_URL'] || undefined },
+      values: { ...readSettings(CONNECTION_SETTINGS, settings), server: settings['NATS_URL'] || undefined },
       place: (name) => variableOf(name as ConnectionKey) ?? name,
     };
   };
@@ -124,8 +136,23 @@ function environment(env: Environment): readonly Source[] {
   return [source((name) => settings[name]?.variable), source((name) => settings[name]?.orVariable)];
 }
 
-function contextSource(name: string, isSelected: boolean, env: Environment): Source {
-  const from = `nats context ${name}${isSelected ? ' (selected)' : ''}`;
+interface NamedContext {
+  readonly name: string;
+  /** For errors: which context, and why it is used. */
+  readonly from: string;
+}
+
+/** A selected context is a default: servers that are named elsewhere replace it. */
+function contextOf({ context, server }: ConnectFlags, env: Environment): NamedContext | undefined {
+  if (context !== undefined) return { name: context, from: `nats context ${context}` };
+  const name = env['NATS_CONTEXT'] ?? '';
+  if (name !== '') return { name, from: `nats context ${name} (from NATS_CONTEXT)` };
+  if (server !== undefined || (env['NATS_URL'] ?? '') !== '') return undefined;
+  const selected = selectedContext(env);
+  return selected === undefined ? undefined : { name: selected, from: `nats context ${selected} (selected)` };
+}
+
+function contextSource({ name, from }: NamedContext, env: Environment): Source {
   return {
     values: { server: CONNECTION_SETTINGS.server.fallback, ...readContext(name, from, env) },
     place: (value) => (value === 'server' ? from : `${fieldOf(value)} of ${from}`),

@@ -29,24 +29,24 @@ const anyAction: fc.Arbitrary<Action> = fc.oneof(
 
 describe('ordered', () => {
   test.each<[string, readonly Action[], readonly Action[]]>([
-    ['nothing gives nothing', [], []],
-    ['none stands alone', [none, none], [none]],
-    ['none gives way to anything', [none, reload('a')], [reload('a')]],
+    ['no actions give no actions', [], []],
+    ['several times none gives none once', [none, none], [none]],
+    ['none is dropped if there is another action', [none, reload('a')], [reload('a')]],
     [
-      'the order is fixed',
+      'actions have a fixed order',
       [restart('a'), reload('c'), reload('b'), daemonReload, drain],
       [drain, daemonReload, reload('b'), reload('c'), restart('a')],
     ],
     ['a restart absorbs the reload of its unit', [reload('a'), restart('a'), reload('b')], [reload('b'), restart('a')]],
-    ['a reboot stands alone', [reload('a'), reboot, none, daemonReload], [reboot]],
-    ['a drain goes before a reboot', [reboot, drain], [drain, reboot]],
-    ['an action that nobody knows is a reboot', [{ kind: 'kexec' } as unknown as Action], [reboot]],
-    ['a reload of nothing is a reboot', [{ kind: 'reload' }], [reboot]],
+    ['a reboot replaces all other actions', [reload('a'), reboot, none, daemonReload], [reboot]],
+    ['a drain comes before a reboot', [reboot, drain], [drain, reboot]],
+    ['an unknown action becomes a reboot', [{ kind: 'kexec' } as unknown as Action], [reboot]],
+    ['a reload without a unit becomes a reboot', [{ kind: 'reload' }], [reboot]],
   ])('%s', (_name, given, list) => {
     expect(ordered(given)).toEqual(list);
   });
 
-  test('the same set in any order gives the same list, and a list gives itself', () => {
+  test('returns the same list for the same set in any order, and a list is its own result', () => {
     fc.assert(
       fc.property(
         fc
@@ -60,7 +60,7 @@ describe('ordered', () => {
     );
   });
 
-  test('no fewer actions than the parts need', () => {
+  test('is never less than its parts need', () => {
     const covered = (action: Action, by: readonly Action[]): boolean =>
       by.some(
         (other) =>
@@ -76,7 +76,7 @@ describe('ordered', () => {
     );
   });
 
-  test('every kind of action has its place', () => {
+  test('gives every kind of action a place', () => {
     const alone = ACTION_KINDS.map((kind) =>
       kind === 'reload' || kind === 'restart' ? { kind, unit: 'a' } : { kind },
     );
@@ -85,7 +85,7 @@ describe('ordered', () => {
 });
 
 describe('planActions', () => {
-  test('the same config needs nothing', () => {
+  test('plans nothing for the same config', () => {
     const same = config(file('/etc/motd'), entry('Unknown', 'u', { a: 1 }));
     expect(planActions(same, JSON.parse(JSON.stringify(same)) as Config, NO_POLICY)).toEqual({
       actions: [],
@@ -94,7 +94,7 @@ describe('planActions', () => {
     });
   });
 
-  test('without a policy files need nothing and unknown kinds a reboot', () => {
+  test('without a policy, plans nothing for files and a reboot for unknown kinds', () => {
     expect(planActions(config(), config(file('/etc/motd')), NO_POLICY)).toEqual({
       actions: [none],
       because: [{ what: '/etc/motd', rule: 'default of File', actions: [none] }],
@@ -107,7 +107,7 @@ describe('planActions', () => {
     });
   });
 
-  test('what is added, removed or altered counts, by path', () => {
+  test('counts what is added, removed or changed, by path', () => {
     const { changed } = planActions(
       config(file('/a', 'x', 'one'), file('/b', 'x', 'two'), file('/same', 'x', 'three')),
       config(file('/a', 'y', 'one'), file('/c', 'x', 'two'), file('/same', 'x', 'another-name')),
@@ -116,11 +116,11 @@ describe('planActions', () => {
     expect(changed).toEqual(['/a', '/b', '/c']);
   });
 
-  test('another way to write the same path is no change', () => {
+  test('ignores another spelling of the same path', () => {
     expect(planActions(config(file('/etc//motd')), config(file('/etc/./motd')), NO_POLICY).changed).toEqual([]);
   });
 
-  test('a file that becomes a directory is judged as both', () => {
+  test('applies both rules to a file that becomes a directory', () => {
     expect(
       planActions(config(file('/a')), config(entry('Directory', 'd', { path: '/a' })), NO_POLICY).because.map(
         ({ rule }) => rule,
@@ -128,7 +128,7 @@ describe('planActions', () => {
     ).toEqual(['default of Directory', 'default of File']);
   });
 
-  test('probes never disturb, whatever a policy says', () => {
+  test('plans nothing for probes, whatever a policy says', () => {
     const effective = effectivePolicy([policy('p', { default: [drain, reboot] })], {});
     const { actions, changed } = planActions(
       config(),
@@ -145,7 +145,7 @@ describe('planActions', () => {
     ['/etc/frr', [reload('frr.service')]],
     ['/etc/frrr', [none]],
     ['/opt/x', [drain, reboot]],
-  ])('the longest rule wins for %s', (path, actions) => {
+  ])('uses the longest rule for %s', (path, actions) => {
     const effective = effectivePolicy(
       [
         policy('p', {
@@ -162,7 +162,7 @@ describe('planActions', () => {
     expect(planActions(config(), config(file(path)), effective).actions).toEqual(actions);
   });
 
-  test('what several policies say of the same is all done, and only policies that select the node count', () => {
+  test('combines the rules of several policies that select the node', () => {
     const effective = effectivePolicy(
       [
         policy('b', { files: [{ path: '/etc/a', actions: [reload('b')] }], default: [daemonReload] }),
@@ -191,11 +191,11 @@ describe('planActions', () => {
     });
   });
 
-  test('a policy without a default leaves the kinds their own', () => {
+  test('uses the defaults of the kinds if a policy has no default', () => {
     expect(planActions(config(), config(file('/a')), effectivePolicy([policy('p', {})], {})).actions).toEqual([none]);
   });
 
-  test('there and back needs the same, in whatever order the fragments come', () => {
+  test('plans the same for a change and its reverse, in any order of fragments', () => {
     const paths = fc.uniqueArray(fc.constantFrom('/a', '/a/b', '/c', '/d/e'), { maxLength: 4 });
     const effective = effectivePolicy(
       [

@@ -43,8 +43,8 @@ describe('without a policy', () => {
     ['a layer-2 network needs nothing', entry('Layer2Network', 'l', { id: 7 }), [none]],
     ['a routing table needs nothing', entry('RoutingTable', 'r', { tableId: 7 }), [none]],
     ['a peering needs nothing', entry('BgpPeering', 'b', {}), [none]],
-    ['a kind that nobody knows needs a reboot', entry('Warp', 'w', {}), [reboot]],
-  ])('%s, when it comes, goes or changes', (_name, one, actions) => {
+    ['an unknown kind needs a reboot', entry('Warp', 'w', {}), [reboot]],
+  ])('%s, when it is added, removed or changed', (_name, one, actions) => {
     const other = { ...one, spec: { ...one.spec, added: true } };
     expect(plan(config(), config(one)).actions).toEqual(actions);
     expect(plan(config(one), config()).actions).toEqual(actions);
@@ -52,7 +52,7 @@ describe('without a policy', () => {
   });
 });
 
-describe('what MCO promises to test', () => {
+describe('the cases that MCO tests', () => {
   const crio = { files: [{ path: '/etc/containers', actions: [reload('crio.service')] }] };
   const mco = {
     default: [drain, reboot],
@@ -76,7 +76,7 @@ describe('what MCO promises to test', () => {
     ['a file without a path', config(), config(entry('File', 'f', { content: 'x' })), [mco], [drain, reboot]],
     ['a unit without a name', config(), config(entry('SystemdUnit', 'u', {})), [mco], [drain, reboot]],
     [
-      'a spec that is something else',
+      'a spec with values of the wrong type',
       config(),
       config(entry('Sysctl', 's', { key: 7, value: [null] })),
       [{ sysctl: [{ key: 'vm', actions: [reboot] }] }],
@@ -91,7 +91,7 @@ describe('what MCO promises to test', () => {
       [reload('crio.service')],
     ],
     [
-      'an exception for a folder is none for its namesake',
+      'an exception for a folder does not apply to a path that only starts with its name',
       config(),
       config(file('/etc/containers2')),
       [mco],
@@ -142,16 +142,16 @@ describe('what MCO promises to test', () => {
       [drain, restart('a')],
     ],
     [
-      'an action that nobody knows',
+      'an unknown action',
       config(),
       config(file('/a')),
       [{ files: [{ path: '/a', actions: [{ kind: 'kexec' }] }] }],
       [reboot],
     ],
-    ['a restart of nothing', config(), config(file('/a')), [{ default: [{ kind: 'restart' }] }], [reboot]],
-    ['none besides something', config(), config(file('/a')), [{ default: [none, reload('a')] }], [reload('a')]],
+    ['a restart without a unit', config(), config(file('/a')), [{ default: [{ kind: 'restart' }] }], [reboot]],
+    ['none with another action', config(), config(file('/a')), [{ default: [none, reload('a')] }], [reload('a')]],
     [
-      'a reboot besides something',
+      'a reboot with another action',
       config(),
       config(file('/a'), file('/b')),
       [
@@ -172,7 +172,7 @@ describe('what MCO promises to test', () => {
       [reload('crio.service')],
     ],
     [
-      'kernel arguments besides an exception for all',
+      'kernel arguments with a default of none',
       config(),
       config(kernel('nosmt')),
       [{ default: [none] }],
@@ -201,8 +201,8 @@ describe('rules for kernel parameters and networks', () => {
   };
   test.each<[string, ConfigEntry, readonly Action[], string]>([
     ['the key itself', sysctl('net.ipv4.ip_forward'), [none], 'DisruptionPolicy/p sysctl net.ipv4.ip_forward'],
-    ['the longest beginning', sysctl('net.ipv4.tcp_syncookies'), [reload('a')], 'DisruptionPolicy/p sysctl net.ipv4'],
-    ['only whole parts', sysctl('net.ipv4x.y'), [drain], 'DisruptionPolicy/p sysctl net'],
+    ['the longest prefix', sysctl('net.ipv4.tcp_syncookies'), [reload('a')], 'DisruptionPolicy/p sysctl net.ipv4'],
+    ['only whole segments', sysctl('net.ipv4x.y'), [drain], 'DisruptionPolicy/p sysctl net'],
     ['another key', sysctl('vm.swappiness'), [none], 'default of Sysctl'],
     ['the network kind', entry('Vrf', 'v', {}), [drain], 'DisruptionPolicy/p network Vrf'],
     ['another network kind', entry('RoutingTable', 'r', {}), [none], 'default of RoutingTable'],
@@ -253,7 +253,7 @@ test('the parts of a change never need more than the whole, and the whole no mor
   );
 });
 
-test('in whatever order the fragments come and their keys stand, the plan is the same', () => {
+test('the plan is the same in any order of fragments and keys', () => {
   const entries = [file('/etc/a'), file('/etc/b'), unit('a.service'), sysctl('vm.a'), keys('core', 'k'), kernel('x')];
   const shuffled = (): fc.Arbitrary<ConfigEntry[]> =>
     fc.shuffledSubarray(entries).map((all) =>

@@ -41,32 +41,32 @@ const ALL = config(
 );
 
 it.each<[string, readonly string[], readonly Action[]]>([
-  ['nothing, where nothing has drifted', [], []],
-  ['what its rule asks for', ['/etc/a/x: content differs'], [restart('a.service')]],
+  ['no actions, if nothing has drifted', [], []],
+  ['the actions of its rule', ['/etc/a/x: content differs'], [restart('a.service')]],
   [
-    'what the rules of several places ask for',
+    'the actions of the rules for all paths',
     ['/etc/b: missing', '/etc/a/x: mode 0600 instead of 0644'],
     [restart('a.service'), restart('b.service')],
   ],
   ['a drain and a reboot', ['/boot/c: content differs', '/etc/b: missing'], BOOT],
-  ['none where the rule says none', ['/free: content differs'], [{ kind: 'none' }]],
+  ['none, if the rule says none', ['/free: content differs'], [{ kind: 'none' }]],
   [
-    "a unit's own default",
+    'the default of a unit',
     ['u.service: /etc/systemd/system/u.service: content differs'],
     [{ kind: 'daemon-reload' }, restart('u.service')],
   ],
-  ['the default of a kind without a place', ['Exec/e: check ended with 1'], [{ kind: 'none' }]],
+  ['the default of a kind without a path', ['Exec/e: check ended with 1'], [{ kind: 'none' }]],
   [
-    'what all network fragments ask for, where a part of the network has a name of its own',
+    'the actions of all network fragments, if the report names an interface',
     ['br.blue: missing'],
     [restart('router.service')],
   ],
-  ['what every place asks for, where the report does not list all', ['/free: missing', '… and 3 more'], BOOT],
+  ['the actions of the whole config, if the report does not list all drift', ['/free: missing', '… and 3 more'], BOOT],
 ])('drift needs %s', (_name, drift, actions) => {
   expect(planDriftActions(ALL, ALL, drift, policy)).toEqual(actions);
 });
 
-it('plans for every place that a text which was cut may be about', () => {
+it('plans for every place that a truncated text may refer to', () => {
   const long = `/etc/b/${'x'.repeat(260)}`;
   const drift = [`${`${long}1: missing`.slice(0, 255)}…`];
   expect(planDriftActions(EMPTY, config(file(`${long}1`), file('/etc/a')), drift, policy)).toEqual([
@@ -74,17 +74,17 @@ it('plans for every place that a text which was cut may be about', () => {
   ]);
 });
 
-it('plans for every place, where no place has the name and there is no network', () => {
+it('plans for every place if no place has the name and there is no network', () => {
   expect(planDriftActions(EMPTY, config(file('/etc/a'), file('/free')), ['odd: missing'], policy)).toEqual([
     restart('a.service'),
   ]);
 });
 
-it('does not plan for a place that the lease takes away: that is a change', () => {
+it('does not plan for a place that the lease removes, because that is a change', () => {
   expect(planDriftActions(config(file('/etc/a')), config(file('/boot/c')), ['/etc/a: missing'], policy)).toEqual([]);
 });
 
-it('does not take the beginning of a path for the path', () => {
+it('does not confuse a path with its prefix', () => {
   const both = config(file('/etc/a'), file('/etc/a/b'));
   expect(planDriftActions(both, both, ['/etc/a: missing'], NO_POLICY)).toEqual([{ kind: 'none' }]);
   const one = config(file('/etc/b'), file('/etc/bb'));

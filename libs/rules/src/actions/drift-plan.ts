@@ -28,8 +28,8 @@ function entriesOf(
   places: { readonly from: Places; readonly to: Places },
 ): readonly ConfigEntry[] {
   if (isRestOfDrift(difference)) return to.fragments;
-  const named = namedIn(difference, places.to);
-  if (named.length > 0 || namedIn(difference, places.from).length > 0) return named;
+  const entries = namedIn(difference, places.to);
+  if (entries.length > 0 || namedIn(difference, places.from).length > 0) return entries;
   // Network fragments are merged, and the elements of the network have their own names.
   const network = to.fragments.filter(isNetworkEntry);
   return network.length > 0 ? network : to.fragments;
@@ -39,8 +39,8 @@ function entriesOf(
 function namedIn(difference: string, places: Places): readonly ConfigEntry[] {
   if (difference.endsWith(CUT))
     return [...places].flatMap(([place, some]) => (isDriftOf(difference, place) ? some : []));
-  const named: ConfigEntry[] = [];
+  const entries: ConfigEntry[] = [];
   for (let end = difference.indexOf(': '); end >= 0; end = difference.indexOf(': ', end + 1))
-    named.push(...(places.get(difference.slice(0, end)) ?? []));
-  return named;
+    entries.push(...(places.get(difference.slice(0, end)) ?? []));
+  return entries;
 }

@@ -42,25 +42,26 @@ export function effectivePolicy(
   const selecting = [...policies]
     .filter((policy) => policy.kind === 'DisruptionPolicy' && selects(selectorOf(policy), labels))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
-  const found = new Rulings();
+  const rulings = new Rulings();
   for (const fragment of selecting) {
     const policy = { id: fragmentId(fragment), name: fragment.name };
     const spec = fragment.spec as unknown as DisruptionPolicySpec;
-    if (spec.default !== undefined) found.add('default', '', policy, 'default', spec.default);
+    if (spec.default !== undefined) rulings.add('default', '', policy, 'default', spec.default);
     for (const { path, actions } of spec.files ?? [])
-      found.add('files', normalPath(path), policy, `files ${path}`, actions);
-    for (const { name, actions } of spec.units ?? []) found.add('units', name, policy, `units ${name}`, actions);
-    if (spec.sshKeys !== undefined) found.add('sshKeys', '', policy, 'sshKeys', spec.sshKeys.actions);
-    for (const { key, actions } of spec.sysctl ?? []) found.add('sysctl', key, policy, `sysctl ${key}`, actions);
-    for (const { kind, actions } of spec.network ?? []) found.add('network', kind, policy, `network ${kind}`, actions);
+      rulings.add('files', normalPath(path), policy, `files ${path}`, actions);
+    for (const { name, actions } of spec.units ?? []) rulings.add('units', name, policy, `units ${name}`, actions);
+    if (spec.sshKeys !== undefined) rulings.add('sshKeys', '', policy, 'sshKeys', spec.sshKeys.actions);
+    for (const { key, actions } of spec.sysctl ?? []) rulings.add('sysctl', key, policy, `sysctl ${key}`, actions);
+    for (const { kind, actions } of spec.network ?? [])
+      rulings.add('network', kind, policy, `network ${kind}`, actions);
   }
   return {
-    default: found.of('default')[0]?.[1],
-    files: found.of('files').map(([path, ruling]) => ({ path, ...ruling })),
-    units: found.of('units').map(([name, ruling]) => ({ name, ...ruling })),
-    sshKeys: found.of('sshKeys')[0]?.[1],
-    sysctl: found.of('sysctl').map(([key, ruling]) => ({ key, ...ruling })),
-    network: found.of('network').map(([kind, ruling]) => ({ kind: kind as NetworkKind, ...ruling })),
+    default: rulings.of('default')[0]?.[1],
+    files: rulings.of('files').map(([path, ruling]) => ({ path, ...ruling })),
+    units: rulings.of('units').map(([name, ruling]) => ({ name, ...ruling })),
+    sshKeys: rulings.of('sshKeys')[0]?.[1],
+    sysctl: rulings.of('sysctl').map(([key, ruling]) => ({ key, ...ruling })),
+    network: rulings.of('network').map(([kind, ruling]) => ({ kind: kind as NetworkKind, ...ruling })),
   };
 }
 
@@ -87,7 +88,7 @@ export function longestSysctl(key: string, policy: EffectivePolicy): Ruling | un
 type Target = keyof EffectivePolicy;
 
 class Rulings {
-  private readonly found = new Map<Target, Map<string, Ruling>>();
+  private readonly rulings = new Map<Target, Map<string, Ruling>>();
 
   /** If two policies have a rule for one target, the actions of both run, and both are named. */
   add(
@@ -97,18 +98,18 @@ class Rulings {
     rule: string,
     actions: readonly Action[],
   ): void {
-    const rulings = this.found.get(target) ?? new Map<string, Ruling>();
-    this.found.set(target, rulings);
-    const known = rulings.get(key);
+    const rulings = this.rulings.get(target) ?? new Map<string, Ruling>();
+    this.rulings.set(target, rulings);
+    const before = rulings.get(key);
     rulings.set(key, {
-      rule: known === undefined ? `${policy.id} ${rule}` : `${known.rule}, ${policy.id} ${rule}`,
-      policies: [...new Set([...(known?.policies ?? []), policy.name])],
-      actions: ordered([...(known?.actions ?? []), ...actions]),
+      rule: before === undefined ? `${policy.id} ${rule}` : `${before.rule}, ${policy.id} ${rule}`,
+      policies: [...new Set([...(before?.policies ?? []), policy.name])],
+      actions: ordered([...(before?.actions ?? []), ...actions]),
     });
   }
 
   of(target: Target): readonly (readonly [string, Ruling])[] {
-    return [...(this.found.get(target) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1));
+    return [...(this.rulings.get(target) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1));
   }
 }
 

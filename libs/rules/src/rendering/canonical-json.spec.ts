@@ -50,7 +50,7 @@ describe('canonicalJson', () => {
     ]);
   });
 
-  test('gives the text of section 3.2.4 of the RFC', () => {
+  test('returns the text of section 3.2.4 of the RFC', () => {
     const value: unknown =
       JSON.parse(String.raw`{"numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
       "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/", "literals": [null, true, false]}`);
@@ -67,13 +67,13 @@ describe('canonicalJson', () => {
     ['Infinity', Infinity],
     ['a function', { toJSON: () => 1 }],
     ['a bigint', 1n],
-    ['a hole', Object.assign([], { length: 2 })],
+    ['an array with a hole', Object.assign([], { length: 2 })],
     ['half a surrogate pair', '\ud800'],
   ])('refuses %s', (_name, value) => {
     expect(() => canonicalJson(value)).toThrow();
   });
 
-  test('says the same as the value, in one way only', () => {
+  test('has the same meaning as the value, in one way only', () => {
     fc.assert(
       fc.property(fc.jsonValue({ stringUnit: 'binary' }), (value) => {
         const text = canonicalJson(value);

@@ -17,10 +17,10 @@ import { canonicalJson } from './canonical-json.js';
 export interface CompiledFragment {
   readonly id: string;
   readonly selector: NodeSelector;
-  /** The entry before templates are filled in, and its RFC 8785 form: what the recipe is made of. */
+  /** The entry before templates are filled in, and its RFC 8785 form, from which the recipe is computed. */
   readonly entry: ConfigEntry;
   readonly piece: string;
-  /** How to make the spec for a node; undefined where it is the same on every node. */
+  /** Makes the spec for a node; undefined if it is the same on every node. */
   readonly template: SpecTemplate | undefined;
   /** What is wrong with its templates on any node. */
   readonly problems: readonly Reason[];
@@ -36,13 +36,13 @@ export type SpecTemplate =
 /** Fragments never change, so each is compiled once. */
 const COMPILED = new WeakMap<Fragment, CompiledFragment>();
 
-/** Whether this fragment is compiled already. Compiling it again costs nothing. */
+/** Whether this fragment is already compiled. Compiling it again costs nothing. */
 export const isCompiled = (fragment: Fragment): boolean => COMPILED.has(fragment);
 
 /** Prepares a fragment that was checked. */
 export function compileFragment(fragment: Fragment): CompiledFragment {
-  const known = COMPILED.get(fragment);
-  if (known !== undefined) return known;
+  const cached = COMPILED.get(fragment);
+  if (cached !== undefined) return cached;
   const compiled = compile(fragment);
   COMPILED.set(fragment, compiled);
   return compiled;
@@ -72,35 +72,35 @@ export interface FragmentIndex {
   forNode(labels: Readonly<Record<string, string>>): readonly CompiledFragment[];
 }
 
-/** Prepares fragments; which nodes share a set of them is found out once. */
+/** Prepares fragments. Which nodes share a set of them is computed once. */
 export function compileFragments(fragments: Iterable<Fragment>): FragmentIndex {
   return indexOf([...fragments].filter(({ kind }) => !isPolicyKind(kind)).map(compileFragment));
 }
 
-/** The same from fragments that are compiled already. */
+/** The same for fragments that are already compiled. */
 export function indexOf(compiled: Iterable<CompiledFragment>): FragmentIndex {
   const all = [...compiled].sort((a, b) => inOrder(a.entry.kind, b.entry.kind) || inOrder(a.entry.name, b.entry.name));
   const sets = new Map<string, readonly CompiledFragment[]>();
   return {
     all,
     forNode(labels) {
-      const found: CompiledFragment[] = [];
+      const fragments: CompiledFragment[] = [];
       let key = '';
       for (let i = 0; i < all.length; i++) {
         const each = all[i] as CompiledFragment;
         if (!selects(each.selector, labels)) continue;
-        found.push(each);
+        fragments.push(each);
         key += String.fromCharCode(i >>> 16, i & 0xffff);
       }
-      const known = sets.get(key);
-      if (known !== undefined) return known;
-      sets.set(key, found);
-      return found;
+      const cached = sets.get(key);
+      if (cached !== undefined) return cached;
+      sets.set(key, fragments);
+      return fragments;
     },
   };
 }
 
-/** The labels of a node that templates ask for, each once. */
+/** The labels of a node that templates use, each once. */
 export function labelsIn(template: SpecTemplate | undefined): readonly string[] {
   switch (template?.is) {
     case undefined:
@@ -115,7 +115,7 @@ export function labelsIn(template: SpecTemplate | undefined): readonly string[] 
   }
 }
 
-/** By code unit, as RFC 8785 sorts and as no locale changes. */
+/** By code unit, like RFC 8785, independent of the locale. */
 const inOrder = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 function compileValue(value: unknown, field: string, id: string, problems: Reason[]): SpecTemplate {

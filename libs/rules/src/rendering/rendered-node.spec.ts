@@ -12,7 +12,7 @@ const render = (fragments: readonly Fragment[], labels: Record<string, string> =
 const contentOf = (rendered: RenderedConfig): unknown => rendered.config.fragments[0]?.spec['content'];
 
 describe('renderNode', () => {
-  test('the empty config has a hash of its own', () => {
+  test('the empty config has its own hash', () => {
     expect(render([]).hash).toBe(emptyHash(sha256));
     expect(emptyHash(sha256)).toBe(sha256('{"fragments":[]}'));
     expect(configHash({ fragments: [] }, sha256)).toBe(emptyHash(sha256));
@@ -28,7 +28,7 @@ describe('renderNode', () => {
     expect(config.fragments[0]).toEqual({ kind: 'Directory', name: 'z', spec: { path: '/z' } });
   });
 
-  test('policies, and what does not select the node, are left out', () => {
+  test('policies, and fragments that do not select the node, are left out', () => {
     const pool: Fragment = { kind: 'Pool', name: 'p', labels: {}, spec: { nodeSelector: {} } };
     expect(render([pool, file('a', '', {}, { matchLabels: { role: 'edge' } })], { role: 'core' }).config).toEqual({
       fragments: [],
@@ -59,13 +59,16 @@ describe('renderNode', () => {
   test.each([
     ['template: false', { template: false }, '{{ node.name }} {{{{ {{ x'],
     ['an encoding', { encoding: 'base64' }, 'e3s='],
-  ])('the content of a file with %s stays as it is; its path is a template all the same', (_name, more, content) => {
-    const rendered = render([file('a', content, { ...more, path: '/etc/{{ node.name }}' })]);
-    expect(rendered.reasons).toEqual([]);
-    expect(rendered.config.fragments[0]?.spec).toEqual({ ...more, path: '/etc/w-1', content });
-  });
+  ])(
+    'the content of a file with %s stays unchanged, but templates in its path are filled in',
+    (_name, more, content) => {
+      const rendered = render([file('a', content, { ...more, path: '/etc/{{ node.name }}' })]);
+      expect(rendered.reasons).toEqual([]);
+      expect(rendered.config.fragments[0]?.spec).toEqual({ ...more, path: '/etc/w-1', content });
+    },
+  );
 
-  test('an unknown label is a reason that names fragment, field, node and the labels there are', () => {
+  test('an unknown label is a reason that names the fragment, the field, the node and its labels', () => {
     expect(render([file('a', 'x {{ node.labels.zone }}')], { role: 'edge', rack: '4' }).reasons).toEqual([
       {
         fragment: 'File/a',
@@ -77,7 +80,7 @@ describe('renderNode', () => {
     ]);
   });
 
-  test.each(['constructor', '__proto__', 'toString'])('the label %s is not there unless it is given', (key) => {
+  test.each(['constructor', '__proto__', 'toString'])('the label %s does not exist unless it is set', (key) => {
     expect(render([file('a', `{{ node.labels.${key} }}`)], {}).reasons).toHaveLength(1);
   });
 
@@ -95,7 +98,7 @@ describe('renderNode', () => {
     ]);
   });
 
-  test('the recipe is what is written, the hash what comes of it', () => {
+  test('the recipe depends on the fragments, the hash on the rendered config', () => {
     const fragments = [file('a', '{{ node.name }}')];
     const [one, two] = [render(fragments, {}, 'w-1'), render(fragments, {}, 'w-2')];
     expect(one.recipe).toBe(two.recipe);
@@ -106,7 +109,7 @@ describe('renderNode', () => {
     expect(render([file('a', 'w-1')]).hash).toBe(one.hash);
   });
 
-  test('nodes with the same fragments share one result, and selecting differently changes neither hash nor recipe', () => {
+  test('nodes with the same fragments share one result, and another selector changes neither hash nor recipe', () => {
     const index = compileFragments([file('a', 'x', {}, { matchExpressions: [{ key: 'role', operator: 'Exists' }] })]);
     const [one, two] = ['1', '2'].map((role) =>
       renderNode(index.forNode({ role }), { name: `w-${role}`, labels: { role } }, sha256),
@@ -157,7 +160,7 @@ describe('renderNode', () => {
       hashes.add(renderNode(index.forNode(labels), { name: `w-${i}`, labels }, sha256).hash);
     }
     expect(hashes.size).toBe(10_000);
-    // Some 2 s where it was written, most of it sha256; the bound only catches work that grew by its order.
+    // About 2 s where it was written, mostly sha256. The limit only catches work of a higher order.
     expect(performance.now() - started).toBeLessThan(20_000);
   });
 });

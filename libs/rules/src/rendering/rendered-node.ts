@@ -5,26 +5,26 @@ import { oncePerObject } from '../once-per-object.js';
 import { canonicalJson } from './canonical-json.js';
 import type { CompiledFragment, SpecTemplate } from './compiled.js';
 
-/** What templates can name. */
+/** What templates can refer to. */
 export interface TemplateNode {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
 }
 
 /**
- * The config of a node and its identity. With reasons, the rest is what could be rendered: enough to say what else is
- * wrong, and not to be used.
+ * The config of a node and its identity. With reasons, the rest is what could be rendered: enough to find further
+ * errors, but not to be used.
  */
 export interface RenderedConfig {
   readonly config: Config;
-  /** The config's RFC 8785 form, which is what `hash` is the digest of. */
+  /** The config's RFC 8785 form, whose digest is `hash`. */
   readonly text: string;
   readonly hash: string;
   readonly recipe: string;
   readonly reasons: readonly Reason[];
 }
 
-/** Renders the fragments that select a node, as `FragmentIndex.forNode` gave them. */
+/** Renders the fragments that select a node, as returned by `FragmentIndex.forNode`. */
 export function renderNode(fragments: readonly CompiledFragment[], node: TemplateNode, digest: Digest): RenderedConfig {
   const set = sharedOf(fragments, digest);
   if (set.plain !== undefined) return set.plain;
@@ -32,9 +32,9 @@ export function renderNode(fragments: readonly CompiledFragment[], node: Templat
   const entries: ConfigEntry[] = [];
   const pieces: string[] = [];
   for (const fragment of fragments) {
-    const made = renderFragment(fragment, node, reasons);
-    entries.push(made.entry);
-    pieces.push(made.piece);
+    const rendered = renderFragment(fragment, node, reasons);
+    entries.push(rendered.entry);
+    pieces.push(rendered.piece);
   }
   const text = configText(pieces);
   return { config: { fragments: entries }, text, hash: digest(text), recipe: set.recipe, reasons };
@@ -43,17 +43,20 @@ export function renderNode(fragments: readonly CompiledFragment[], node: Templat
 /** The identity of the config without any fragment. */
 export const emptyHash = (digest: Digest): string => digest(configText([]));
 
-/** The identity of a config that is there as a value. */
+/** The identity of a config. */
 export const configHash = (config: Config, digest: Digest): string => digest(canonicalJson(config));
 
 /** What all nodes with the same set of fragments share. */
 interface FragmentSet {
   readonly recipe: string;
-  /** The whole result, where no fragment has templates or problems. */
+  /** The whole result, if no fragment has templates or problems. */
   readonly plain: RenderedConfig | undefined;
 }
 
-/** The index gives the same array for the same set, so the array stands for the set. There is one digest in use. */
+/**
+ * The index returns the same array for the same set, so the array identifies the set. There is only one digest
+ * function.
+ */
 const sharedOf = oncePerObject((fragments: readonly CompiledFragment[], digest: Digest): FragmentSet => {
   const pieces = fragments.map(({ piece }) => piece);
   const recipe = digest(`[${pieces.join(',')}]`);
@@ -98,7 +101,7 @@ function fillPart(part: TemplatePart, field: string, node: TemplateNode, fragmen
   if (value !== undefined && isUnicode(value)) return value;
   const message =
     value === undefined
-      ? `{{ node.labels.${part.key} }}: the node has no such label; it has ${listed(node.labels)}`
+      ? `{{ node.labels.${part.key} }}: the node has no such label; it has ${listText(node.labels)}`
       : `{{ node.labels.${part.key} }}: the value contains an unpaired surrogate`;
   reasons.push({ fragment, field, code: 'unknown-template-key', message, nodes: [node.name] });
   return '';
@@ -107,7 +110,7 @@ function fillPart(part: TemplatePart, field: string, node: TemplateNode, fragmen
 /** Messages stay readable on nodes with a hundred labels. */
 const MAX_LISTED = 20;
 
-function listed(labels: Readonly<Record<string, string>>): string {
+function listText(labels: Readonly<Record<string, string>>): string {
   const keys = Object.keys(labels).sort();
   if (keys.length === 0) return 'none';
   const rest = keys.length > MAX_LISTED ? ` and ${keys.length - MAX_LISTED} more` : '';

@@ -12,12 +12,12 @@ const reason = (part: Partial<Reason> = {}): Reason => ({
 const bytes = (reasons: readonly Reason[]): number => Buffer.byteLength(JSON.stringify(reasons));
 
 describe('boundReasons', () => {
-  test('few short ones stay as they are', () => {
+  test('keeps a few short ones unchanged', () => {
     const few = [reason(), reason({ field: 'spec.y' })];
     expect(boundReasons(few)).toEqual(few);
   });
 
-  test('of many the first 200 are told, and how many more there are', () => {
+  test('keeps the first 200 of many, and says how many more there are', () => {
     const many = Array.from({ length: 300 }, (_, i) => reason({ field: `spec.k${i}` }));
     expect(boundReasons(many)).toEqual([
       ...many.slice(0, 200),
@@ -25,7 +25,7 @@ describe('boundReasons', () => {
     ]);
   });
 
-  test.each(['x', '"', '\u0001', '😀'])('texts of a million %j fit into a message together', (character) => {
+  test.each(['x', '"', '\u0001', '😀'])('fits texts of a million %j into a message together', (character) => {
     const long = Array.from({ length: 300 }, () =>
       reason({ field: character.repeat(1_000_000), message: character.repeat(1_000_000) }),
     );

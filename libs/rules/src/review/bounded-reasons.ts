@@ -1,24 +1,24 @@
 import { reasonFor, type Reason } from '#libs/contracts';
 import { utf8Bytes } from '#libs/manifests';
 
-/** A fact must fit into a message, and a person reads the first of them. */
+/** A fact must fit into a message, and people read only the first ones. */
 const MOST_REASONS = 200;
 const MOST_BYTES = 128 * 1024;
 /** A reason quotes what it refuses: keys and names may be as long as a change. */
 const MOST_CHARACTERS = 1_000;
 
-/** As many reasons as an answer can carry, with texts that a person can read, and how many more there are. */
+/** As many reasons as an answer can contain, with readable texts, and how many more there are. */
 export function boundReasons(reasons: readonly Reason[]): readonly Reason[] {
-  const shown: Reason[] = [];
+  const result: Reason[] = [];
   let bytes = 0;
   for (const reason of reasons) {
     const short = shortened(reason);
     bytes += utf8Bytes(JSON.stringify(short));
-    if (shown.length >= MOST_REASONS || bytes > MOST_BYTES) break;
-    shown.push(short);
+    if (result.length >= MOST_REASONS || bytes > MOST_BYTES) break;
+    result.push(short);
   }
-  const left = reasons.length - shown.length;
-  return left === 0 ? shown : [...shown, reasonFor({}, 'truncated', `and ${left} more reasons`)];
+  const left = reasons.length - result.length;
+  return left === 0 ? result : [...result, reasonFor({}, 'truncated', `and ${left} more reasons`)];
 }
 
 function shortened(reason: Reason): Reason {
@@ -27,6 +27,6 @@ function shortened(reason: Reason): Reason {
   return { ...reason, fragment: short(fragment), field: short(field), message: short(message) };
 }
 
-/** Not in the middle of a pair: half of one has no UTF-8. */
+/** Not in the middle of a surrogate pair: half of one has no UTF-8. */
 const short = (text: string): string =>
   text.length <= MOST_CHARACTERS ? text : `${text.slice(0, MOST_CHARACTERS).replace(/[\ud800-\udbff]$/, '')}…`;

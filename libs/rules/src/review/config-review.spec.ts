@@ -1,5 +1,6 @@
 import type { Config, ConfigEntry, Reason } from '#libs/contracts';
 import { mergeReasons, reviewActions, reviewConfig, reviewWarnings } from '../index.js';
+import type { ActionReason } from '../actions/action-plan.js';
 
 const entry = (kind: string, name: string, spec: object): ConfigEntry => ({
   kind,
@@ -27,7 +28,7 @@ describe('reviewConfig', () => {
     expect(review()).toEqual([]);
   });
 
-  test('two paths that lead to one place on this node are a conflict, and on no other', () => {
+  test('two paths that lead to one place on this node conflict, and on no other node', () => {
     const fragments = [
       file('a', '/usr/bin/x'),
       file('b', '/bin/x'),
@@ -45,14 +46,14 @@ describe('reviewConfig', () => {
     expect(reviewConfig({ fragments: fragments.slice(0, 2) }, able)).toEqual([]);
   });
 
-  test('a node that cannot read extended attributes leads to a warning, if it gets files', () => {
+  test('a node that cannot read extended attributes causes a warning if it gets files', () => {
     const node = { ...able, capabilities: [...able.capabilities, 'lacks:xattrs'] };
     const config = { fragments: [file('a', '/a'), file('b', '/b')] };
     expect(reviewWarnings(config, node)).toMatchObject([{ code: 'no-xattrs', nodes: ['w-1'] }]);
     expect([reviewWarnings(config, able), reviewWarnings({ fragments: [] }, node)]).toEqual([[], []]);
   });
 
-  test('a spec that does not hold names the node', () => {
+  test('an invalid spec is reported with the node', () => {
     expect(review(file('a', 'etc'))).toEqual([
       { fragment: 'File/a', field: 'spec.path', code: 'bad-path', message: 'must be absolute', nodes: ['w-1'] },
     ]);
@@ -66,7 +67,7 @@ describe('reviewConfig', () => {
       'File/a and File/b both put something at /etc/motd',
     ],
     [
-      'two ways to write a path',
+      'two spellings of a path',
       [file('a', '/etc/motd'), file('b', '/etc//./motd')],
       'File/b',
       'File/a and File/b both put something at /etc/motd',
@@ -84,19 +85,19 @@ describe('reviewConfig', () => {
       'Directory/a and Directory/b both put something at /srv',
     ],
     [
-      'a file below a file',
+      'a file and a file below it',
       [file('a', '/etc'), file('b', '/etc/x/motd')],
       'File/b',
       'File/a makes /etc a file, and File/b needs it to be a directory for /etc/x/motd',
     ],
     [
-      'a file below a link',
+      'a link and a file below it',
       [entry('Link', 'a', { path: '/etc/x', target: '/y' }), file('b', '/etc/x/motd')],
       'File/b',
       'Link/a makes /etc/x a link, and File/b needs it to be a directory for /etc/x/motd',
     ],
     [
-      'a directory below a file that comes later',
+      'a directory and a file at its parent',
       [directory('a', '/etc/x'), file('b', '/etc')],
       'Directory/a',
       'File/b makes /etc a file, and Directory/a needs it to be a directory for /etc/x',
@@ -115,12 +116,12 @@ describe('reviewConfig', () => {
       'SystemdUnit/a and SystemdUnit/b both set unit x.service',
     ],
     [
-      'a file where a unit is',
+      'a file and a unit with one path',
       [file('a', '/etc/systemd/system/x.service'), entry('SystemdUnit', 'b', { name: 'x.service', content: '' })],
       'File/a and SystemdUnit/b both put something at /etc/systemd/system/x.service',
     ],
     [
-      'a file where a drop-in is',
+      'a file and a drop-in with one path',
       [
         file('a', '/etc/systemd/system/x.service.d/a.conf'),
         entry('SystemdUnit', 'b', { name: 'x.service', dropIns: [{ name: 'a.conf', content: '' }] }),
@@ -128,7 +129,7 @@ describe('reviewConfig', () => {
       'File/a and SystemdUnit/b both put something at /etc/systemd/system/x.service.d/a.conf',
     ],
     [
-      'two drop-ins of one name',
+      'two drop-ins with one name',
       [
         entry('SystemdUnit', 'a', {
           name: 'x.service',
@@ -153,7 +154,7 @@ describe('reviewConfig', () => {
     expect(all.map(({ code, field, message: text }) => [code, field, text])).toEqual([['conflict', 'spec', message]]);
   });
 
-  test('what the node cannot do is said for each fragment', () => {
+  test('missing capabilities are reported for each fragment', () => {
     const fragments = [file('a', '/a'), entry('Probe', 'p', { exec: { argv: ['true'] } })];
     expect(
       reviewConfig({ fragments }, { name: 'w-1', capabilities: ['kind:Probe'] }).map(
@@ -165,7 +166,7 @@ describe('reviewConfig', () => {
     ]);
   });
 
-  test('network fragments that do not go together are refused, and so is what the kernel or the tools of the node lack', () => {
+  test('network fragments that do not fit together are refused, and so are features that the node lacks', () => {
     const fragments = [
       entry('Layer2Network', 'a', { id: 1, vni: 7, vrf: 'red' }),
       entry('Layer2Network', 'b', { id: 1 }),
@@ -180,7 +181,7 @@ describe('reviewConfig', () => {
     ]);
   });
 
-  test('a part of a VRF that does not hold is a warning and no reason', () => {
+  test('a part of a VRF that does not apply is a warning, not a reason', () => {
     const fragments = [
       entry('Vrf', 'a', { vrf: 'red', seq: 1, mtu: 1500 }),
       entry('Vrf', 'b', { vrf: 'red', seq: 2, mtu: 9000 }),
@@ -202,22 +203,36 @@ describe('reviewConfig', () => {
 });
 
 describe('reviewActions', () => {
-  test("none and drain are not the node's to take, the others are", () => {
-    expect(reviewActions([{ kind: 'none' }, { kind: 'drain' }, { kind: 'reboot' }], able.capabilities)).toEqual([]);
-    expect(
-      reviewActions(
-        [{ kind: 'reload', unit: 'a' }, { kind: 'reload', unit: 'b' }, { kind: 'reboot' }],
-        able.capabilities,
-      ),
-    ).toEqual([
+  test('none and drain are not actions of the node, the others are', () => {
+    const rule = 'DisruptionPolicy/rules units a.service';
+    const planOf = (...because: readonly ActionReason[]) => ({
+      actions: because.flatMap((one) => one.actions),
+      because,
+    });
+    const easy = { what: '/etc/x', rule, actions: [{ kind: 'none' }, { kind: 'drain' }] } as const;
+    expect(reviewActions(planOf(easy), [])).toEqual([]);
+    const kernel = { what: 'kernel/k', rule: 'kernel arguments need a reboot', actions: [{ kind: 'reboot' }] } as const;
+    expect(reviewActions(planOf(easy, kernel), able.capabilities)).toEqual([]);
+    expect(reviewActions(planOf(easy, kernel), [])).toEqual([
       {
         fragment: '',
         field: '',
         code: 'capability',
         nodes: [],
-        message: 'the change needs reload, which the node cannot do: it did not announce action:reload',
+        message:
+          'the change needs reboot for kernel/k (kernel arguments need a reboot), which the node cannot do: it did not announce action:reboot',
       },
     ]);
+    const reloads = [
+      { kind: 'reload', unit: 'a' },
+      { kind: 'reload', unit: 'b' },
+    ] as const;
+    const units = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((what) => ({ what, rule, actions: reloads }));
+    expect(reviewActions(planOf(...units), []).map(({ message }) => message)).toEqual([
+      `the change needs reload for a, b, c, d, e and 2 more (${rule}), which the node cannot do: it did not announce action:reload`,
+    ]);
+    // The reboot restarts everything.
+    expect(reviewActions({ actions: kernel.actions, because: [kernel, ...units] }, ['action:reboot'])).toEqual([]);
   });
 });
 
@@ -230,19 +245,19 @@ describe('mergeReasons', () => {
     nodes,
   });
 
-  test('the same of several nodes is one reason', () => {
+  test('the same reason on several nodes is merged into one', () => {
     expect(mergeReasons([reason(['a']), reason(['b'], 'other'), reason(['b']), reason(['a'])])).toEqual([
       reason(['a', 'b']),
       reason(['b'], 'other'),
     ]);
   });
 
-  test('of many nodes five are named and all are counted', () => {
+  test('names five of many nodes and counts all', () => {
     const many = Array.from({ length: 7 }, (_, i) => reason([`w-${i}`]));
     expect(mergeReasons(many)).toEqual([reason(['w-0', 'w-1', 'w-2', 'w-3', 'w-4'], 'm (on 7 nodes)')]);
   });
 
-  test('a reason without a node stays as it is', () => {
+  test('a reason without a node is unchanged', () => {
     expect(mergeReasons([reason([])])).toEqual([reason([])]);
   });
 });

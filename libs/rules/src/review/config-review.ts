@@ -4,7 +4,6 @@ import {
   LACKS_XATTRS,
   reasonFor,
   throughAliases,
-  type Action,
   type Config,
   type ConfigEntry,
   type PathAliases,
@@ -15,18 +14,22 @@ import {
   claimsOf,
   MAX_CONFIG_BYTES,
   normalPath,
+  objectRefOf,
   ownsPath,
   utf8Bytes,
   networkNeeds,
   networkReasons,
   networkWarnings,
 } from '#libs/manifests';
+import type { ActionPlan } from '../actions/action-plan.js';
 import { oncePerObject } from '../once-per-object.js';
 
 /** What a review knows about a node. */
 export interface ReviewedNode {
   readonly name: string;
   readonly capabilities: readonly string[];
+  /** The objects that are not in the object store, by sha256; left out if that is unknown. */
+  readonly missingObjects?: ReadonlySet<string>;
 }
 
 /** Every reason why a node cannot have a config. */
@@ -36,6 +39,7 @@ export function reviewConfig(config: Config, node: ReviewedNode): readonly Reaso
     ...sizeReasons(config),
     ...conflictReasons(config, aliasesOf(node.capabilities)),
     ...networkReasons(config, holds),
+    ...objectReasons(config, node.missingObjects),
     ...config.fragments.flatMap((entry) => entryCapabilities(entry, node.capabilities)),
   ];
   return reasons.map((reason) => ({ ...reason, nodes: [node.name] }));
@@ -57,16 +61,31 @@ function attributeWarnings(config: Config, capabilities: readonly string[]): rea
 
 const holds = (entry: ConfigEntry): boolean => entryReview(entry).reasons.length === 0;
 
-/** Every reason why a node cannot take actions. `none` and `drain` are not taken by the node. */
-export function reviewActions(actions: readonly Action[], capabilities: readonly string[]): readonly Reason[] {
-  const missing = new Set(
-    actions
+const MOST_PLACES = 5;
+
+/** Every reason why a node cannot take the actions of a plan. `none` and `drain` are not taken by the node. */
+export function reviewActions(
+  { actions: taken, because }: Pick<ActionPlan, 'actions' | 'because'>,
+  capabilities: readonly string[],
+): readonly Reason[] {
+  const impossible = new Set(
+    taken
       .map(({ kind }) => kind)
       .filter((kind) => kind !== 'none' && kind !== 'drain' && !capabilities.includes(`action:${kind}`)),
   );
-  const words = (kind: string): string =>
-    `the change needs ${kind}, which the node cannot do: it did not announce action:${kind}`;
-  return [...missing].map((kind) => reasonFor({}, 'capability', words(kind)));
+  const missing = because.flatMap(({ what, rule, actions }) =>
+    [...new Set(actions.map(({ kind }) => kind))]
+      .filter((kind) => impossible.has(kind))
+      .map((kind) => ({ kind, rule, what })),
+  );
+  const byRule = Map.groupBy(missing, ({ kind, rule }) => `${kind} ${rule}`);
+  return [...byRule.values()].map((group) => {
+    const { kind = '', rule = '' } = group[0] ?? {};
+    const places = group.slice(0, MOST_PLACES).map(({ what }) => what);
+    const more = group.length > places.length ? ` and ${group.length - places.length} more` : '';
+    const message = `the change needs ${kind} for ${places.join(', ')}${more} (${rule}), which the node cannot do: it did not announce action:${kind}`;
+    return reasonFor({}, 'capability', message);
+  });
 }
 
 /** The parts of a review that do not depend on the node. Done once per entry, because nodes share entries. */
@@ -75,6 +94,16 @@ const entryReview = oncePerObject((entry: ConfigEntry) => ({
   // The canonical form has the same characters in another order.
   bytes: utf8Bytes(JSON.stringify(entry)),
 }));
+
+function objectReasons(config: Config, missing: ReadonlySet<string> = new Set()): readonly Reason[] {
+  if (missing.size === 0) return [];
+  return config.fragments.flatMap((entry) => {
+    const ref = objectRefOf(entry);
+    if (ref === undefined || !missing.has(ref.sha256)) return [];
+    const message = `the object store has no ${ref.object} with sha256 ${ref.sha256}: upload the file with sluice upload`;
+    return [reasonFor({ fragment: fragmentId(entry), field: 'spec.contentFrom' }, 'missing-object', message)];
+  });
+}
 
 function sizeReasons(config: Config): readonly Reason[] {
   const bytes = config.fragments.reduce(

@@ -22,6 +22,15 @@ export function newReasons(now: readonly Reason[], before: readonly Reason[]): r
   return now.filter((reason) => !known.has(placeOf(reason)));
 }
 
+/** A warning about nodes that a change leaves out, because their configs have these faults already. */
+export const leftOut = (faults: readonly Reason[], node: string): readonly Reason[] =>
+  faults.map((fault) => ({
+    ...fault,
+    code: 'incompatible',
+    message: `${fault.message}: these nodes do not get the change until that is fixed`,
+    nodes: [node],
+  }));
+
 const placeOf = ({ fragment, field, code }: Reason): string => JSON.stringify([fragment, field, code]);
 
 /** Merges reasons that are the same for several nodes. */

@@ -8,27 +8,27 @@ import { buildOnce } from '#libs/process';
 import { whyNoGo } from '../go.js';
 
 const PACKAGE = 'helm.sh/helm/v3/cmd/helm';
-/** As those of `../kube/binaries.ts`, for what Go has compiled with other flags is compiled again. */
+/** The same flags as in `../kube/binaries.ts`, because Go compiles again for other flags. */
 const SETTINGS = { CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '-trimpath -buildvcs=false -mod=readonly' };
 
 const run = promisify(execFile);
 
 /**
- * The program `helm`: SLUICE_HELM, the pinned one of the user's cache, or built into it, which takes a minute or two.
- * (What PATH has may be of any version, and words its output its own way.)
+ * The program `helm`: SLUICE_HELM, the pinned version in the user's cache, or built into that cache, which takes a
+ * minute or two. PATH is not used, because its helm may have any version and print different output.
  */
 export async function findHelm(
   say: (text: string) => void = (text) => void process.stderr.write(`${text}\n`),
 ): Promise<string> {
-  const named = process.env['SLUICE_HELM'] ?? '';
-  if (named !== '') return named;
+  const setting = process.env['SLUICE_HELM'] ?? '';
+  if (setting !== '') return setting;
   const path = cachePath();
   if (!existsSync(path))
     await buildOnce(path, say, `helm ${version()}, for the chart (SLUICE_NO_HELM=1 skips its tests)`, build);
   return path;
 }
 
-/** Why there can be no helm here, for tests that need it; undefined when it is there or can be built. */
+/** Why helm is not available for tests; undefined if it exists or can be built. */
 export function whyNoHelm(env: NodeJS.ProcessEnv = process.env): string | undefined {
   if ((env['SLUICE_NO_HELM'] ?? '') !== '') return 'SLUICE_NO_HELM is set';
   if ((env['SLUICE_HELM'] ?? '') !== '' || existsSync(cachePath())) return undefined;
@@ -37,7 +37,7 @@ export function whyNoHelm(env: NodeJS.ProcessEnv = process.env): string | undefi
 
 async function build(folder: string): Promise<string> {
   const built = join(folder, 'helm');
-  // Of which Kubernetes it believes to be where it asks none: helm's own Makefile says it so.
+  // The Kubernetes version that helm assumes when it is offline. helm's own Makefile sets it the same way.
   const kubernetes = ['pkg/lint/rules', 'pkg/chartutil'].map(
     (at) =>
       `-X helm.sh/helm/v3/${at}.k8sVersionMajor=1 -X helm.sh/helm/v3/${at}.k8sVersionMinor=${moduleVersion('k8s.io/client-go').split('.')[1]}`,
@@ -59,15 +59,15 @@ const moduleVersion = (module: string): string =>
     ?.trim()
     .split(' ')[1] ?? '';
 
-/** Named by what it is built from. */
+/** The name depends on everything that it is built from. */
 function cachePath(): string {
-  const named = process.env['XDG_CACHE_HOME'] ?? '';
-  const base = named === '' ? join(process.env['HOME'] ?? homedir(), '.cache') : named;
+  const setting = process.env['XDG_CACHE_HOME'] ?? '';
+  const base = setting === '' ? join(process.env['HOME'] ?? homedir(), '.cache') : setting;
   const digest = createHash('sha256').update(readFileSync(join(modules(), 'go.sum')));
   return join(base, 'sluice', `helm-${version()}-${digest.digest('hex').slice(0, 12)}`);
 }
 
-/** Not with the sources: what is built has no go.mod. */
+/** Not next to the sources: the build has no go.mod. */
 function modules(): string {
   const here = __dirname.split(/[\\/]dist[\\/]/);
   return join(here.length > 1 ? join(here[0] as string, 'libs/testing/src/helm') : __dirname, 'modules');

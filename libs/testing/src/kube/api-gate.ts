@@ -6,23 +6,25 @@ import type { KubeAccess } from './kube-api.js';
 /** What the gate does with a request. */
 export type GateMode =
   | { readonly does: 'pass' }
-  /** Answers by itself, as an API server in trouble does. */
+  /** Answers itself, like an API server in trouble. */
   | { readonly does: 'refuse'; readonly code: number; readonly reason: string }
   /** Takes a request and never answers. */
   | { readonly does: 'stall' }
-  /** Passes every request on after so long: of a watch, what begins it. */
+  /** Forwards every request after this delay. For a watch, the delay applies to its start. */
   | { readonly does: 'delay'; readonly ms: number };
 
 const PASS: GateMode = { does: 'pass' };
 
-/** Stands in front of an API server, in plain HTTP, and can be in trouble; what it lets through is the real one's. */
+/**
+ * A proxy in front of an API server, in plain HTTP, that can simulate trouble. Other requests reach the real server.
+ */
 export class ApiGate {
   mode: GateMode = PASS;
-  /** Only requests whose line (`GET /api/v1/nodes?…`) matches are in trouble. */
+  /** The trouble affects only requests whose line (`GET /api/v1/nodes?…`) matches. */
   about = /./;
-  /** The lines of all requests that came. */
-  readonly asked: string[] = [];
-  /** Those of them that the API server refused for want of a right. */
+  /** The lines of all requests that arrived. */
+  readonly requests: string[] = [];
+  /** Those that the API server refused because of a missing right. */
   readonly forbidden: string[] = [];
   private readonly agent: Agent;
   private readonly open = new Set<ServerResponse>();
@@ -45,7 +47,7 @@ export class ApiGate {
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
   }
 
-  /** Resets every connection, watches too. */
+  /** Resets every connection, including watches. */
   cut(): void {
     for (const answer of this.open) answer.socket?.resetAndDestroy();
   }
@@ -58,7 +60,7 @@ export class ApiGate {
 
   private take(incoming: IncomingMessage, answer: ServerResponse): void {
     const line = `${incoming.method} ${incoming.url}`;
-    this.asked.push(line);
+    this.requests.push(line);
     this.open.add(answer);
     answer.once('close', () => this.open.delete(answer));
     const { mode } = this;

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { buildOnce } from '#libs/process';
 import { whyNoGo } from '../go.js';
 
-/** Where the programs of a control plane lie. */
+/** The paths of the programs of a control plane. */
 export interface KubeBinaries {
   readonly etcd: string;
   readonly apiServer: string;
@@ -16,7 +16,7 @@ export interface KubeBinaries {
 }
 
 const VERSION = 'v1.36.3';
-/** What `go` calls the programs of these packages is the last part of the path, or the one before `v3`. */
+/** `go` names the program of such a package after the last part of its path, or after the part before `v3`. */
 const PACKAGES = [
   'go.etcd.io/etcd/server/v3',
   'k8s.io/kubernetes/cmd/kube-apiserver',
@@ -49,14 +49,14 @@ export async function findKubeBinaries(
   };
 }
 
-/** Why there can be no API server here, for tests that need it; undefined when it is there or can be built. */
+/** Why an API server is not available for tests; undefined if it exists or can be built. */
 export function whyNoKube(env: NodeJS.ProcessEnv = process.env): string | undefined {
   if ((env['SLUICE_NO_KUBE'] ?? '') !== '') return 'SLUICE_NO_KUBE is set';
   if (existsSync(cacheFolder())) return undefined;
   return whyNoGo('a kube-apiserver');
 }
 
-/** One command for all, for they share most of their packages; niced, for nobody waits for it but a test. */
+/** One command for all, because they share most of their packages. It is niced, because only tests wait for it. */
 async function build(folder: string): Promise<string> {
   const of = 'k8s.io/component-base/version';
   const [, major, minor] = /v(\d+)\.(\d+)/.exec(VERSION) as unknown as [string, string, string];
@@ -71,16 +71,16 @@ async function build(folder: string): Promise<string> {
   return out;
 }
 
-/** Named by what it is built from: another version or another list of modules is another folder. */
+/** The name depends on everything that it is built from: another version or list of modules uses another folder. */
 function cacheFolder(): string {
-  const named = process.env['XDG_CACHE_HOME'] ?? '';
-  const base = named === '' ? join(process.env['HOME'] ?? homedir(), '.cache') : named;
+  const cacheHome = process.env['XDG_CACHE_HOME'] ?? '';
+  const base = cacheHome === '' ? join(process.env['HOME'] ?? homedir(), '.cache') : cacheHome;
   const digest = createHash('sha256');
   for (const file of ['go.mod', 'go.sum']) digest.update(readFileSync(join(modules(), file)));
   return join(base, 'sluice', 'kube', `${VERSION}-${digest.digest('hex').slice(0, 12)}`);
 }
 
-/** Not with the sources: what is built has no go.mod. */
+/** Not next to the sources: the build has no go.mod. */
 function modules(): string {
   const here = __dirname.split(/[\\/]dist[\\/]/);
   return join(here.length > 1 ? join(here[0] as string, 'libs/testing/src/kube') : __dirname, 'modules');

@@ -7,7 +7,7 @@ import { NEVER_ENDS } from './kubelet.js';
 import { podPath } from './scene.js';
 
 describeOnKube("the tests' API server", (world) => {
-  it('counts the pods of a budget, refuses the eviction that it does not allow, and allows it when it may', async () => {
+  it('counts the pods of a budget, and allows an eviction only if the budget does', async () => {
     const { scene } = world;
     await scene.node('a1');
     await scene.pod('web-1', { node: 'a1', labels: { app: 'web' } });
@@ -24,7 +24,7 @@ describeOnKube("the tests' API server", (world) => {
     await until(async () => (await scene.api.get(podPath('web-1'))) === undefined, 'the kubelet ends the pod');
   });
 
-  it('keeps a pod that never ends until it is forced to go', async () => {
+  it('keeps a pod that never ends until it is deleted by force', async () => {
     const { scene } = world;
     await scene.node('a2');
     await scene.pod('stubborn', { node: 'a2', annotations: { [NEVER_ENDS]: '' } });
@@ -35,7 +35,7 @@ describeOnKube("the tests' API server", (world) => {
     expect(await scene.api.get(podPath('stubborn'))).toBeUndefined();
   });
 
-  it('has what it had after a kill -9 and a restart on the same port', async () => {
+  it('has the same objects after a kill -9 and a restart on the same port', async () => {
     const { scene, cluster } = world;
     await scene.node('a3', { zone: 'x' });
     cluster.killApiServer();
@@ -58,7 +58,7 @@ const why = whyNoKube();
     expect(pids.length).toBe(3);
     expect(pids.every(isAlive)).toBe(true);
     child.kill('SIGKILL');
-    await until(() => !pids.some(isAlive), 'none of them is left');
+    await until(() => !pids.some(isAlive), 'no process is left');
     rmSync(folder, { recursive: true, force: true });
   },
 );

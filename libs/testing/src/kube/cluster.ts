@@ -8,11 +8,11 @@ import { findKubeBinaries, type KubeBinaries } from './binaries.js';
 import { KubeApi, type KubeAccess } from './kube-api.js';
 import { Program } from './processes.js';
 
-/** Between finding a free port and listening on it another process may take it. */
+/** Another process may take the port between finding it and listening on it. */
 const PORT_TRIES = 5;
 /**
- * Not among them: node-lifecycle, which calls every node NotReady whose kubelet sends no heartbeat, and here none does;
- * garbage-collector, which deletes pods whose owner is not there, as the tests' pods are.
+ * Two controllers are left out. node-lifecycle would mark every node NotReady, because no kubelet sends heartbeats
+ * here. garbage-collector would delete the tests' pods, because their owners do not exist.
  */
 const CONTROLLERS = [
   'disruption-controller',
@@ -47,10 +47,10 @@ export class KubeCluster {
     this.api = new KubeApi(access);
   }
 
-  /** Starts it; resolves when the controllers are at work. */
+  /** Starts it. Resolves when the controllers are running. */
   static async start(): Promise<KubeCluster> {
     const binaries = await findKubeBinaries();
-    // The path of etcd's socket may have 108 characters.
+    // The path of etcd's socket may have at most 108 characters.
     const folder = await mkdtemp(join(tmpdir(), 'sluice-kube-'));
     const guard = new Guard();
     const etcd = etcdIn(folder, binaries).start();
@@ -63,7 +63,7 @@ export class KubeCluster {
       const controllers = controllersIn(folder, binaries).start();
       guard.watch([etcd.pid, apiServer.pid, controllers.pid]);
       const cluster = new KubeCluster(folder, guard, { etcd, apiServer, controllers }, access);
-      // Pods are refused without it, and it shows that the controllers run.
+      // Pods are refused without it, and its existence shows that the controllers run.
       await controllers.untilReady(
         async () =>
           (await cluster.api.get('/api/v1/namespaces/default/serviceaccounts/default').catch(() => undefined)) !==
@@ -92,21 +92,21 @@ export class KubeCluster {
     return Number(new URL(this.access.server).port);
   }
 
-  /** A kubeconfig that leads to the API server by way of another address. */
+  /** A kubeconfig that reaches the API server through another address. */
   async kubeconfigBy(server: string): Promise<string> {
     const file = join(this.folder, `kubeconfig-${new URL(server).port}`);
     await writeKubeconfig(file, { ...this.access, server });
     return file;
   }
 
-  /** A kubeconfig of somebody else, by their token. */
+  /** A kubeconfig of another user, identified by their token. */
   async kubeconfigOf(name: string, token: string): Promise<string> {
     const file = join(this.folder, `kubeconfig-of-${name}`);
     await writeKubeconfig(file, { ...this.access, token });
     return file;
   }
 
-  /** kill -9 of the API server; what it stored is kept. */
+  /** kill -9 of the API server. What it stored is kept. */
   killApiServer(): void {
     this.programs.apiServer.kill();
   }
@@ -119,7 +119,7 @@ export class KubeCluster {
     await this.programs.apiServer.untilReady(() => isReady(this.access));
   }
 
-  /** etcd answers nothing, and every connection to it stays. */
+  /** etcd stops answering, and every connection to it stays open. */
   freezeEtcd(): void {
     process.kill(this.programs.etcd.pid, 'SIGSTOP');
   }
@@ -127,7 +127,7 @@ export class KubeCluster {
     process.kill(this.programs.etcd.pid, 'SIGCONT');
   }
 
-  /** kill -9 of etcd, and it comes back with what it has stored: every connection to it was cut. */
+  /** kill -9 of etcd, and a restart with what it had stored. Every connection to it is cut. */
   async restartEtcd(): Promise<void> {
     const { etcd } = this.programs;
     await etcd.end();
@@ -153,35 +153,43 @@ async function startApiServer(
   etcd: Program,
 ): Promise<{ apiServer: Program; access: KubeAccess }> {
   const token = readFileSync(join(folder, 'tokens.csv'), 'utf8').split(',')[0] as string;
+  let lastAnswer = '';
   for (let tries = 1; ; tries += 1) {
     const port = await freePort();
     const apiServer = apiServerIn(folder, binaries, port).start();
     guard.watch([etcd.pid, apiServer.pid]);
     const certificate = join(folder, 'apiserver.crt');
     try {
-      await apiServer.untilReady(() => existsSync(certificate));
+      // It writes the certificate first: once the key exists, the certificate is complete.
+      await apiServer.untilReady(() => existsSync(join(folder, 'apiserver.key')));
       const access = { server: `https://127.0.0.1:${port}`, token, ca: readFileSync(certificate, 'utf8') };
-      await apiServer.untilReady(() => isReady(access));
+      await apiServer.untilReady(() => isReady(access, (answer) => (lastAnswer = answer)));
       return { apiServer, access };
     } catch (error) {
       await apiServer.end();
-      if (tries >= PORT_TRIES || !/already in use/.test((error as Error).message)) throw error;
+      const { message } = error as Error;
+      if (tries < PORT_TRIES && message.includes('already in use')) continue;
+      throw new Error(`${message}\n/readyz last answered: ${lastAnswer}`, { cause: error });
     }
   }
 }
 
-async function isReady(access: KubeAccess): Promise<boolean> {
+/** Passes on each answer, which names what is not ready. */
+async function isReady(access: KubeAccess, onAnswer: (answer: string) => void = () => undefined): Promise<boolean> {
   const api = new KubeApi(access, 1_000);
   try {
-    return (await api.call('GET', '/readyz')).code === 200;
-  } catch {
+    const { code, body } = await api.call('GET', '/readyz');
+    onAnswer(`${code} ${JSON.stringify(body)}`);
+    return code === 200;
+  } catch (error) {
+    onAnswer((error as Error).message);
     return false;
   } finally {
     api.close();
   }
 }
 
-/** On a socket: no port to race for, and unreachable for other users. */
+/** On a socket, so that no other process can take its port, and other users cannot reach it. */
 const etcdIn = (folder: string, { etcd }: KubeBinaries): Program =>
   new Program(folder, etcd, [
     '--name=t',
@@ -196,7 +204,7 @@ const etcdIn = (folder: string, { etcd }: KubeBinaries): Program =>
     '--initial-cluster=t=http://127.0.0.1:2380',
   ]);
 
-/** It signs its own certificate, into `--cert-dir`. */
+/** It signs its own certificate in `--cert-dir`. */
 const apiServerIn = (folder: string, { apiServer }: KubeBinaries, port: number): Program =>
   new Program(folder, apiServer, [
     `--etcd-servers=unix://${join(folder, 'e.sock')}`,
@@ -244,7 +252,7 @@ async function writeKubeconfig(file: string, { server, ca, token }: KubeAccess):
     apiVersion: 'v1',
     kind: 'Config',
     'current-context': 't',
-    // The client takes plain HTTP, as a gate speaks it, only where no certificate is asked for.
+    // The client accepts plain HTTP, which a gate uses, only if no certificate is given.
     clusters: [
       {
         name: 't',

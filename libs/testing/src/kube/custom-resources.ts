@@ -7,8 +7,8 @@ import type { KubeApi, KubeObject } from './kube-api.js';
 const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 
 /**
- * Makes every definition of a folder, as `kubectl apply -f` does, and resolves when all of them are established; their
- * names.
+ * Applies every definition of a folder, like `kubectl apply -f`. Resolves with their names when all of them are
+ * established and in the API server's list of resources, which it updates a moment later.
  */
 export async function establish(api: KubeApi, folder: string): Promise<readonly string[]> {
   const definitions = readdirSync(folder).map((file) => parse(readFileSync(join(folder, file), 'utf8')) as KubeObject);
@@ -23,11 +23,23 @@ export async function establish(api: KubeApi, folder: string): Promise<readonly 
       throw new Error(`${definition.metadata.name}: ${JSON.stringify(reply.body).slice(0, 2_000)}`);
   }
   for (const { metadata } of definitions)
-    await until(
-      async () => isEstablished(await api.get(`${DEFINITIONS}/${metadata.name}`)),
-      `${metadata.name} is established`,
-    );
+    await until(async () => {
+      const definition = await api.get(`${DEFINITIONS}/${metadata.name}`);
+      return isEstablished(definition) && (await isListed(api, definition?.spec as unknown as DefinitionSpec));
+    }, `${metadata.name} is established and listed`);
   return definitions.map(({ metadata }) => metadata.name);
+}
+
+interface DefinitionSpec {
+  readonly group: string;
+  readonly names: { readonly plural: string };
+  readonly versions: readonly { readonly name: string }[];
+}
+
+async function isListed(api: KubeApi, { group, names, versions }: DefinitionSpec): Promise<boolean> {
+  const { body } = await api.call('GET', `/apis/${group}/${versions[0]?.name}`);
+  const { resources = [] } = body as { readonly resources?: readonly { readonly name: string }[] };
+  return resources.some(({ name }) => name === names.plural);
 }
 
 function isEstablished(definition: KubeObject | undefined): boolean {

@@ -1,7 +1,7 @@
 import { Agent, request, type RequestOptions } from 'node:https';
 import type { IncomingMessage } from 'node:http';
 
-/** An object of the API server, as far as tests look into it. */
+/** An object of the API server, with the fields that tests read. */
 export interface KubeObject {
   readonly apiVersion?: string;
   readonly kind?: string;
@@ -14,7 +14,7 @@ export interface KubeObject {
     readonly annotations?: Readonly<Record<string, string>>;
     readonly deletionTimestamp?: string;
   };
-  // What the test asks for is what it knows.
+  // The test states the type of the answer.
   readonly spec?: Readonly<Record<string, unknown>>;
   readonly status?: Readonly<Record<string, unknown>>;
 }
@@ -22,23 +22,23 @@ export interface KubeObject {
 interface Reply {
   readonly code: number;
   readonly body: unknown;
-  /** What the server warns of, as kubectl shows it. */
+  /** The server's warnings, as kubectl shows them. */
   readonly warnings: readonly string[];
 }
 
-/** How to reach an API server, and as whom. */
+/** The address of an API server, and the credentials. */
 export interface KubeAccess {
   readonly server: string;
   readonly ca: string;
   readonly token: string;
 }
 
-/** A client of the tests' own, so that what they see does not come by way of what they test. */
+/** A separate client for tests, so that they do not observe through the code that they test. */
 export class KubeApi {
   private readonly agent: Agent;
   private readonly watches: Agent;
 
-  /** `timeoutMs`: of a call; a server that is only just starting may take one and never answer it. */
+  /** `timeoutMs`: for one call. A server that is just starting may accept a request and never answer it. */
   constructor(
     private readonly access: KubeAccess,
     private readonly timeoutMs = 15_000,
@@ -52,27 +52,31 @@ export class KubeApi {
     this.watches.destroy();
   }
 
-  /** The object, or undefined where there is none. */
+  /** The object; undefined if it does not exist. */
   async get(path: string): Promise<KubeObject | undefined> {
     const reply = await this.call('GET', path);
-    return reply.code === 404 ? undefined : (wanted(reply, `GET ${path}`) as KubeObject);
+    return reply.code === 404 ? undefined : (successBody(reply, `GET ${path}`) as KubeObject);
   }
 
   async list(path: string): Promise<readonly KubeObject[]> {
-    return (wanted(await this.call('GET', path), `GET ${path}`) as { readonly items: readonly KubeObject[] }).items;
+    return (successBody(await this.call('GET', path), `GET ${path}`) as { readonly items: readonly KubeObject[] })
+      .items;
   }
 
   async create(path: string, body: object): Promise<KubeObject> {
-    return wanted(await this.call('POST', path, body), `POST ${path}`) as KubeObject;
+    return successBody(await this.call('POST', path, body), `POST ${path}`) as KubeObject;
   }
 
-  /** A JSON merge patch, as kubectl's own commands send it. */
+  /** A JSON merge patch, as kubectl sends it. */
   async patch(path: string, body: object, manager = 'kubectl'): Promise<KubeObject> {
     const full = `${path}${path.includes('?') ? '&' : '?'}fieldManager=${manager}`;
-    return wanted(await this.call('PATCH', full, body, 'application/merge-patch+json'), `PATCH ${path}`) as KubeObject;
+    return successBody(
+      await this.call('PATCH', full, body, 'application/merge-patch+json'),
+      `PATCH ${path}`,
+    ) as KubeObject;
   }
 
-  /** Deletes at once; what is gone already is fine. */
+  /** Deletes at once. It is fine if the object is already gone. */
   async remove(path: string, options: object = {}): Promise<void> {
     const reply = await this.call('DELETE', path, {
       kind: 'DeleteOptions',
@@ -80,10 +84,10 @@ export class KubeApi {
       gracePeriodSeconds: 0,
       ...options,
     });
-    if (reply.code !== 404 && reply.code !== 409) wanted(reply, `DELETE ${path}`);
+    if (reply.code !== 404 && reply.code !== 409) successBody(reply, `DELETE ${path}`);
   }
 
-  /** `as`: somebody and their groups, in whose name it is asked; the administrator may do that. */
+  /** `as`: a user and their groups, to impersonate. The administrator may do that. */
   call(
     method: string,
     path: string,
@@ -121,8 +125,8 @@ export class KubeApi {
     });
   }
 
-  /** Calls back for each event until the watch ends, or is ended by what this returns. */
-  watch(path: string, heard: (type: string, object: KubeObject) => void, ended: () => void): () => void {
+  /** Calls back for each event until the watch ends. Returns a function that ends it. */
+  watch(path: string, onEvent: (type: string, object: KubeObject) => void, onEnd: () => void): () => void {
     const sent = this.send(
       'GET',
       path,
@@ -135,12 +139,12 @@ export class KubeApi {
           rest = lines.pop() ?? '';
           for (const line of lines) {
             const { type, object } = JSON.parse(line) as { readonly type: string; readonly object: KubeObject };
-            heard(type, object);
+            onEvent(type, object);
           }
         });
-        message.once('close', ended).once('error', () => undefined);
+        message.once('close', onEnd).once('error', () => undefined);
       },
-      ended,
+      onEnd,
     );
     return () => sent.destroy();
   }
@@ -150,18 +154,18 @@ export class KubeApi {
     path: string,
     body: object | undefined,
     options: RequestOptions,
-    heard: (message: IncomingMessage) => void,
-    failed: (error: Error) => void,
+    onResponse: (message: IncomingMessage) => void,
+    onError: (error: Error) => void,
   ) {
     const text = body === undefined ? '' : JSON.stringify(body);
-    // Without a length Node sends the body of a DELETE in a way that garbles the next request of that connection.
+    // Without a length, Node.js sends the body of a DELETE in a way that corrupts the next request on that connection.
     const headers = {
       authorization: `Bearer ${this.access.token}`,
       'content-length': Buffer.byteLength(text),
       ...options.headers,
     };
-    const sent = request(this.access.server + path, { ...options, method, headers }, heard);
-    sent.once('error', failed);
+    const sent = request(this.access.server + path, { ...options, method, headers }, onResponse);
+    sent.once('error', onError);
     sent.end(text);
     return sent;
   }
@@ -178,7 +182,7 @@ function parsed(text: string): unknown {
   }
 }
 
-function wanted({ code, body }: Reply, what: string): unknown {
+function successBody({ code, body }: Reply, what: string): unknown {
   if (code >= 200 && code < 300) return body;
   throw new Error(`${what}: ${code} ${JSON.stringify(body).slice(0, 500)}`);
 }

@@ -3,19 +3,19 @@ import { KubeCluster } from './cluster.js';
 import { Kubelet } from './kubelet.js';
 import { KubeScene } from './scene.js';
 
-/** A build on a machine that is busy with other things. */
+/** Long enough for a build on a busy machine. */
 const BUILD_MS = 20 * 60_000;
-/** Longer than its programs may take one after the other: then it is said which of them is not ready. */
+/** Longer than the timeouts of its programs together, so that the error names the one that is not ready. */
 const START_MS = 5 * 60_000;
 
-/** What tests on a real API server are given. */
+/** What tests on a real API server can use. */
 export interface KubeWorld {
   readonly cluster: KubeCluster;
   readonly scene: KubeScene;
 }
 
 /**
- * Tests with a real API server of their own, started before the first and ended after the last. Where there can be none
+ * Tests with their own real API server, started before the first test and ended after the last. If none is available,
  * they are skipped, and their name says why.
  */
 export function describeOnKube(name: string, tests: (world: KubeWorld) => void): void {

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeApi, KubeObject } from './kube-api.js';
 
-/** A pod with this annotation does not end when it is told to. */
+/** A pod with this annotation ignores the signal to end. */
 export const NEVER_ENDS = 'test/never-ends';
 const AGAIN_MS = 300;
 
 const pathOf = ({ metadata }: KubeObject): string => `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}`;
 
-/** Stands in for the kubelets of all nodes: pods that are bound run and are ready, and those that were deleted end. */
+/** Stands in for the kubelets of all nodes: bound pods become running and ready, and deleted pods end. */
 export class Kubelet {
   private readonly done = new Set<string>();
   private stopped = false;
@@ -48,7 +48,7 @@ export class Kubelet {
           );
         });
       } catch {
-        // The API server is away: so are its kubelets.
+        // The API server is away, and so are its kubelets.
       }
       if (!this.stopped) await sleep(AGAIN_MS);
     }
@@ -66,7 +66,7 @@ export class Kubelet {
     this.done.add(what);
     act().catch(() => {
       this.done.delete(what);
-      // What failed is seen again by the next list.
+      // The next list shows again whatever failed.
       this.endWatch();
     });
   }
@@ -86,7 +86,8 @@ export class Kubelet {
   private async end(pod: KubeObject): Promise<void> {
     if (pod.metadata.annotations?.[NEVER_ENDS] !== undefined) return;
     await sleep(this.options.endsAfterMs ?? 0);
-    // As a real one does, until it is gone: while etcd stands still a deletion fails, or conflicts with the eviction.
+    // Retries until the pod is gone, like a real kubelet: while etcd hangs, a deletion fails or conflicts with the
+    // eviction.
     while (!this.stopped) {
       await this.api.remove(pathOf(pod), { preconditions: { uid: pod.metadata.uid } }).catch(() => undefined);
       const left = await this.api.get(pathOf(pod)).catch(() => pod);

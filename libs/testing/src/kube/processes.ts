@@ -3,7 +3,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** One program of the control plane, which logs into a file of the folder it works in. */
+/** One program of the control plane. It logs into a file in its working folder. */
 export class Program {
   private child: ChildProcess | undefined;
 
@@ -34,25 +34,25 @@ export class Program {
     this.child?.kill('SIGKILL');
   }
 
-  /** Nothing of it is wanted afterwards, so it is not asked to end in order, for which an API server takes its time. */
+  /** Its data is not needed afterwards, so it is killed: an API server takes long to end cleanly. */
   async end(): Promise<void> {
     this.kill();
     while (this.isAlive) await sleep(5);
   }
 
-  /** Waits until it is ready; throws with the end of its log when it never is. */
+  /** Waits until it is ready. Throws with the end of its log if it does not become ready in time. */
   async untilReady(isReady: () => Promise<boolean> | boolean, timeoutMs = 90_000): Promise<void> {
     const untilMs = performance.now() + timeoutMs;
     while (!(await isReady())) {
       if (!this.isAlive || performance.now() > untilMs)
         throw new Error(
-          `${basename(this.command)} ${this.isAlive ? `is not ready after ${timeoutMs / 1_000} s` : 'ended'}:\n${this.words()}`,
+          `${basename(this.command)} ${this.isAlive ? `is not ready after ${timeoutMs / 1_000} s` : 'ended'}:\n${this.logTail()}`,
         );
       await sleep(30);
     }
   }
 
-  words(): string {
+  logTail(): string {
     return readFileSync(this.log, 'utf8').split('\n').slice(-15).join('\n');
   }
 

@@ -1,16 +1,16 @@
 import type { KubeApi, KubeObject } from './kube-api.js';
 import { until } from '../until.js';
 
-/** What a test says of a pod; the rest is as of a pod that a ReplicaSet made. */
-export interface PodSays {
+/** The fields of a pod that a test sets. The rest is as for a pod that a ReplicaSet made. */
+export interface PodFields {
   readonly node: string;
   readonly namespace?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
-  /** Kind of its controller; empty for none. */
+  /** The kind of its controller; empty for none. */
   readonly by?: string;
   readonly emptyDir?: boolean;
-  /** Extended resources that it asks for. */
+  /** The extended resources that it requests. */
   readonly resources?: readonly string[];
   readonly graceSeconds?: number;
 }
@@ -19,11 +19,11 @@ const PODS = '/api/v1/namespaces';
 export const podPath = (name: string, namespace = 'default'): string => `${PODS}/${namespace}/pods/${name}`;
 export const nodePath = (name: string): string => `/api/v1/nodes/${name}`;
 
-/** Makes nodes, pods and budgets of the API server, and looks at them, in a test's own words. */
+/** Creates and reads the nodes, pods and budgets of an API server, for tests. */
 export class KubeScene {
   constructor(readonly api: KubeApi) {}
 
-  /** With a label, as a kubelet makes it: without any the API server would not track who sets what. */
+  /** With a label, like a kubelet: without any label, the API server would not track who sets which labels. */
   async node(name: string, labels: Readonly<Record<string, string>> = {}, ready = true): Promise<KubeObject> {
     return this.api.create('/api/v1/nodes', {
       metadata: { name, labels: { 'kubernetes.io/hostname': name, ...labels } },
@@ -31,8 +31,8 @@ export class KubeScene {
     });
   }
 
-  /** A pod on a node; resolves when it runs, for only then does a budget count it. */
-  async pod(name: string, says: PodSays): Promise<KubeObject> {
+  /** Creates a pod on a node. Resolves when it runs, because a budget counts it only then. */
+  async pod(name: string, fields: PodFields): Promise<KubeObject> {
     const {
       node,
       namespace = 'default',
@@ -42,7 +42,7 @@ export class KubeScene {
       emptyDir = false,
       resources = [],
       graceSeconds = 30,
-    } = says;
+    } = fields;
     const controller = {
       apiVersion: 'apps/v1',
       kind: by,
@@ -71,8 +71,8 @@ export class KubeScene {
   }
 
   /**
-   * A budget for the pods with label `app`; resolves when the controller has counted them. (`maxUnavailable` would need
-   * the pods' owners to be there.)
+   * A budget for the pods with label `app`. Resolves when the controller has counted them. (`maxUnavailable` would need
+   * the pods' owners to exist.)
    */
   async budget(name: string, app: string, allowed = 0, minAvailable = 1): Promise<void> {
     const path = '/apis/policy/v1/namespaces/default/poddisruptionbudgets';
@@ -89,7 +89,7 @@ export class KubeScene {
     return this.api.remove(`/apis/policy/v1/namespaces/default/poddisruptionbudgets/${name}`);
   }
 
-  /** The names of the pods on a node that were not told to end, in order. */
+  /** The names of the pods on a node that are not terminating, in order. */
   async podsOn(node: string): Promise<readonly string[]> {
     const pods = await this.api.list(`/api/v1/pods?fieldSelector=spec.nodeName%3D${node}`);
     return pods
@@ -102,7 +102,7 @@ export class KubeScene {
     return (await this.api.get(nodePath(node)))?.spec?.['unschedulable'] === true;
   }
 
-  /** As `kubectl cordon` and `kubectl uncordon` do it. */
+  /** Like `kubectl cordon` and `kubectl uncordon`. */
   cordon(node: string): Promise<KubeObject> {
     return this.api.patch(nodePath(node), { spec: { unschedulable: true } });
   }

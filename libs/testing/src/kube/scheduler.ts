@@ -4,8 +4,8 @@ import type { KubeApi, KubeObject } from './kube-api.js';
 const EVERY_MS = 250;
 
 /**
- * Stands in for the scheduler: pods without a node go to the one of the fewest pods that is ready, takes pods, and has
- * the labels that they ask for.
+ * Stands in for the scheduler: binds a pod to the node with the fewest pods that is ready, schedulable, and has the
+ * labels that the pod selects.
  */
 export class Scheduler {
   private stopped = false;
@@ -23,7 +23,7 @@ export class Scheduler {
 
   private async run(): Promise<void> {
     while (!this.stopped) {
-      // While the API server is away nothing is scheduled.
+      // While the API server is away, nothing is scheduled.
       await this.once().catch(() => undefined);
       await sleep(EVERY_MS);
     }
@@ -49,7 +49,7 @@ export class Scheduler {
   }
 
   private bind({ metadata: { name, namespace, uid } }: KubeObject, node: string): Promise<unknown> {
-    // One that is gone meanwhile, or cannot be bound, is looked at again.
+    // A pod that is already gone, or cannot be bound, is handled in the next round.
     return this.api.call('POST', `/api/v1/namespaces/${namespace}/pods/${name}/binding`, {
       metadata: { name, uid },
       target: { kind: 'Node', name: node },
@@ -65,6 +65,6 @@ function takesPods({ spec, status }: KubeObject): boolean {
 }
 
 function suits(node: KubeObject, pod: KubeObject): boolean {
-  const asked = (pod.spec?.['nodeSelector'] ?? {}) as Readonly<Record<string, string>>;
-  return Object.entries(asked).every(([key, value]) => node.metadata.labels?.[key] === value);
+  const selector = (pod.spec?.['nodeSelector'] ?? {}) as Readonly<Record<string, string>>;
+  return Object.entries(selector).every(([key, value]) => node.metadata.labels?.[key] === value);
 }

@@ -5,8 +5,8 @@ import { findNatsCli, whyNoNatsCli } from '../nats-cli.js';
 import { whyNoVm } from '../vm/why-no-vm.js';
 
 /**
- * Builds what the tests need and this machine does not have: `first` what nearly all of them start, `rest` what takes
- * minutes and few need. Without Go nothing is built: those tests say so themselves, each by its name.
+ * Builds what the tests need and this machine does not have. `first`: what nearly all tests start. `rest`: what takes
+ * minutes and few tests need. Without Go nothing is built, and the names of those tests say so.
  */
 const STEPS: Readonly<Record<string, () => Promise<unknown>>> = {
   first: async () => {
@@ -16,7 +16,7 @@ const STEPS: Readonly<Record<string, () => Promise<unknown>>> = {
   rest: async () => {
     if (whyNoKube() === undefined) await findKubeBinaries();
     if (whyNoHelm() === undefined) await findHelm();
-    whyNoVm(); // it tries to build one
+    whyNoVm(); // builds an image, if that is possible
   },
 };
 

@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 
 type Answer = { readonly return?: unknown; readonly error?: { readonly desc: string } };
 
-/** How a command in the guest ended. */
+/** The result of a command in the guest. */
 export interface GuestResult {
   readonly code: number;
   readonly out: string;
@@ -14,12 +14,12 @@ const FIRST_LOOK_MS = 10;
 const LAST_LOOK_MS = 200;
 const CHUNK = 256 * 1024;
 
-/** Thrown where there is no answer: the guest does not run, has not come up, or has gone down in the middle. */
+/** Thrown if there is no answer: the guest does not run, is still booting, or went down during the command. */
 export class NoAnswer extends Error {}
 
 /**
- * One conversation with qemu's guest agent. Its answers bear no id, so each begins with a number of its own, and there
- * is one at a time.
+ * One conversation with qemu's guest agent. Its answers have no id, so each conversation starts with its own number,
+ * and only one runs at a time.
  */
 export class GuestAgent {
   private buffer = '';
@@ -39,7 +39,7 @@ export class GuestAgent {
       });
   }
 
-  /** Throws NoAnswer when nobody answers there. */
+  /** Throws NoAnswer if the agent does not answer. */
   static async open(path: string): Promise<GuestAgent> {
     const socket = connect(path);
     await new Promise<void>((resolve, reject) =>
@@ -61,7 +61,7 @@ export class GuestAgent {
     this.socket.destroy();
   }
 
-  /** Runs a program until it ends, or the time is over: then it goes on, and nobody knows how it ends. */
+  /** Runs a program until it ends or the time is over. After that it keeps running, and its result is unknown. */
   async run(argv: readonly string[], input: string, timeoutMs: number): Promise<GuestResult> {
     const [path = '', ...arg] = argv;
     const { pid } = (await this.call('guest-exec', {

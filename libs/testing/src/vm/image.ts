@@ -9,7 +9,7 @@ import { VirtualMachine } from './machine.js';
 import { markUsed, removeOldImages } from './old-images.js';
 import { cacheFolder, codename, findVmTools, type VmTools } from './tools.js';
 
-/** A booted machine, saved: its disk, its boot loader, and all that it was at that moment. */
+/** The saved state of a booted machine: its disk, boot loader, memory and devices. */
 export interface VmImage {
   readonly folder: string;
   readonly tools: VmTools;
@@ -17,7 +17,7 @@ export interface VmImage {
 
 const run = promisify(execFile);
 
-/** The image in the user's cache; builds it, once, which takes a minute or two. */
+/** The image in the user's cache. Builds it once, which takes a minute or two. */
 export async function findVmImage(
   say: (text: string) => void = (text) => void process.stderr.write(`${text}\n`),
 ): Promise<VmImage> {
@@ -31,7 +31,7 @@ export async function findVmImage(
   return { folder, tools };
 }
 
-/** A machine that goes on from the saved moment, with a disk of its own in this folder. */
+/** A machine that continues from the saved state, with its own disk in this folder. */
 export async function restoreVm({ folder: image, tools }: VmImage, folder: string): Promise<VirtualMachine> {
   await mkdir(folder, { recursive: true });
   for (const name of ['disk.img', 'grub.img'])
@@ -39,16 +39,16 @@ export async function restoreVm({ folder: image, tools }: VmImage, folder: strin
   const machine = new VirtualMachine(folder, tools);
   machine.start(join(image, 'state'));
   await machine.up();
-  // It has the time of the day on which it was saved.
+  // Its clock shows the time at which it was saved.
   await machine.run(`date --set=@${Math.floor(Date.now() / 1_000)}`);
   return machine;
 }
 
-/** Named by what it is built from. */
+/** The name depends on everything that it is built from. */
 export function imageFolder(): string {
   const digest = createHash('sha256').update(`${codename() ?? ''} ${process.version}`);
   for (const file of files(recipe())) digest.update(`${file}\0`).update(readFileSync(join(recipe(), file)));
-  // How it is run belongs to it: a saved state fits no other devices.
+  // Includes how it is run, because a saved state fits no other devices.
   digest.update(readFileSync(join(dirname(recipe()), 'qemu.ts')));
   return join(cacheFolder(), `vm-${digest.digest('hex').slice(0, 12)}`);
 }
@@ -56,8 +56,8 @@ export function imageFolder(): string {
 async function build(work: string, tools: VmTools): Promise<string> {
   const folder = join(work, 'image');
   await mkdir(folder);
-  // In a namespace of its own, whose mounts end with it: a build that is killed must not leave the machine's /proc and
-  // /dev below a folder that is removed.
+  // In a separate mount namespace, whose mounts end with it. Otherwise a build that is killed would leave the machine's
+  // /proc and /dev mounted below a folder that is removed.
   await run(
     'unshare',
     [
@@ -96,7 +96,7 @@ const files = (folder: string): readonly string[] =>
     .flatMap((entry) => (entry.isFile() ? [join(entry.parentPath, entry.name).slice(folder.length + 1)] : []))
     .toSorted();
 
-/** Not with the sources: what is built has no such files. */
+/** Not next to the sources: the build has no such files. */
 function recipe(): string {
   const [before = '', inDist] = __dirname.split(/[\\/]dist[\\/]/);
   return join(inDist === undefined ? __dirname : join(before, 'libs/testing/src/vm'), 'recipe');

@@ -7,15 +7,15 @@ import { saveState } from './monitor.js';
 import { qemuWords } from './qemu.js';
 import type { VmTools } from './tools.js';
 
-/** Where the host's loopback is, as the guest sees it. */
+/** The address of the host's loopback in the guest. */
 export const HOST_IN_GUEST = '10.0.2.2';
-/** A boot takes 10 s on an idle machine; with other work it has taken minutes. */
+/** A boot takes 10 s on an idle machine, and has taken minutes on a busy one. */
 const BOOT_MS = 300_000;
 const COMMAND_MS = 120_000;
 
 /**
- * A machine of its own, emulated: kernel, boot loader, disk, network. Its folder has `disk.img`, which is its disk, and
- * `grub.img`. It restarts as machines do; `cut` is a power cut.
+ * An emulated machine with kernel, boot loader, disk and network. Its folder has `disk.img`, which is its disk, and
+ * `grub.img`. It restarts like a real machine; `cut` is a power cut.
  */
 export class VirtualMachine {
   private process: ChildProcess | undefined;
@@ -27,7 +27,7 @@ export class VirtualMachine {
     private readonly tools: VmTools,
   ) {}
 
-  /** Switches it on: with what stands on its disk, or from a saved state. Use `up` to wait for it. */
+  /** Switches it on, from its disk or from a saved state. Use `up` to wait for it. */
   start(state?: string): void {
     const log = openSync(join(this.folder, 'qemu.log'), 'a');
     const argv = [
@@ -46,12 +46,12 @@ export class VirtualMachine {
     if (child.pid !== undefined) this.guard.watch([child.pid]);
   }
 
-  /** Waits until commands can be run in it. */
+  /** Waits until commands can run in it. */
   async up(timeoutMs = BOOT_MS): Promise<void> {
     await this.talk((agent) => Promise.resolve(agent), 'it is up', timeoutMs);
   }
 
-  /** Takes its power away: what was not on its disk is gone. */
+  /** Cuts the power: what was not yet on its disk is lost. */
   async cut(): Promise<void> {
     const child = this.process;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
@@ -60,17 +60,17 @@ export class VirtualMachine {
     await ended;
   }
 
-  /** Saves all that it is into this file, and ends it. */
+  /** Saves its whole state into this file, and ends it. */
   async save(file: string): Promise<void> {
     await this.inTurn(() => saveState(join(this.folder, 'qmp.sock'), file));
   }
 
-  /** Runs a command of the shell, and waits for the machine to be up before. */
+  /** Runs a shell command. Waits first until the machine is up. */
   try(script: string, timeoutMs = COMMAND_MS): Promise<GuestResult> {
     return this.talk((agent) => agent.run(['/bin/bash', '-c', script], '', timeoutMs), 'it answers');
   }
 
-  /** What it says, without the line's end. Throws when it fails. */
+  /** The output of a command, without the final newline. Throws if the command fails. */
   async run(script: string, timeoutMs = COMMAND_MS): Promise<string> {
     const { code, out, error } = await this.try(script, timeoutMs);
     if (code !== 0)
@@ -93,12 +93,12 @@ export class VirtualMachine {
     this.guard.close();
   }
 
-  /** While it restarts nobody answers: that is waited for, and what was started is not repeated. */
-  private talk<T>(say: (agent: GuestAgent) => Promise<T>, what: string, timeoutMs = BOOT_MS): Promise<T> {
+  /** During a restart there is no answer. Wait for it, and do not repeat a command that was started. */
+  private talk<T>(use: (agent: GuestAgent) => Promise<T>, what: string, timeoutMs = BOOT_MS): Promise<T> {
     return this.inTurn(async () => {
       const agent = await this.agent(what, performance.now() + timeoutMs);
       try {
-        return await say(agent);
+        return await use(agent);
       } finally {
         agent.close();
       }

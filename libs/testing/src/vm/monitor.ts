@@ -7,31 +7,31 @@ interface MonitorReply {
 }
 
 /**
- * Has qemu write all that the machine is, memory and devices, to a file; then qemu ends. The disk stands still from
- * there on.
+ * Makes qemu write the state of the machine, memory and devices, to a file. Then qemu ends. The disk does not change
+ * during that.
  */
 export async function saveState(monitor: string, file: string): Promise<void> {
   const socket = connect(monitor);
-  const waiting: ((said: MonitorReply) => void)[] = [];
+  const waiting: ((reply: MonitorReply) => void)[] = [];
   const lines = createInterface({ input: socket });
-  // It says the socket's errors once more: what ends without a goodbye is an end.
+  // It repeats the errors of the socket. A connection that ends without a goodbye counts as ended.
   lines.on('error', () => undefined);
   lines.on('line', (line) => {
-    const said = JSON.parse(line) as MonitorReply;
-    if (said.return !== undefined || said.error !== undefined) waiting.shift()?.(said);
+    const reply = JSON.parse(line) as MonitorReply;
+    if (reply.return !== undefined || reply.error !== undefined) waiting.shift()?.(reply);
   });
   const ended = new Promise<void>((resolve) => socket.on('error', () => undefined).on('close', () => resolve()));
   const call = async (execute: string, args: object = {}): Promise<unknown> => {
-    const said = await new Promise<MonitorReply>((resolve) => {
+    const reply = await new Promise<MonitorReply>((resolve) => {
       waiting.push(resolve);
       socket.write(`${JSON.stringify({ execute, arguments: args })}\n`);
     });
-    if (said.error !== undefined) throw new Error(`qemu: ${execute}: ${said.error.desc}`);
-    return said.return;
+    if (reply.error !== undefined) throw new Error(`qemu: ${execute}: ${reply.error.desc}`);
+    return reply.return;
   };
   await call('qmp_capabilities');
   await call('migrate-set-parameters', { 'max-bandwidth': 10 ** 10 });
-  // Not stopped first: what is saved stopped comes back stopped.
+  // Not stopped first: a machine that was stopped when it was saved is stopped after it is restored.
   await call('migrate', { uri: `exec:cat > '${file}'` });
   for (;;) {
     const { status } = (await call('query-migrate')) as { readonly status: string };

@@ -5,9 +5,9 @@ import { markUsed, removeOldImages } from './old-images.js';
 
 const DAY_MS = 24 * 3_600_000;
 
-describe('images of VMs in the cache', () => {
+describe('cached images of VMs', () => {
   const cache = mkdtempSync(join(tmpdir(), 'sluice-images-'));
-  // A whole second: of others a file's time may come back a thousandth of a millisecond less.
+  // A whole second: other times may be rounded to a thousandth of a millisecond less.
   const nowMs = Math.floor(Date.now() / 1_000) * 1_000;
   function image(name: string, days: number): string {
     const path = join(cache, name);
@@ -18,7 +18,7 @@ describe('images of VMs in the cache', () => {
   }
   afterAll(() => rmSync(cache, { recursive: true }));
 
-  test('go when nobody has used them for days; the one at hand, those of others and all else stays', async () => {
+  test('are removed after days without use, and the current one and all other files are kept', async () => {
     const current = image('vm-000000000000', 100);
     for (const [name, days] of [
       ['vm-111111111111', 4],
@@ -40,7 +40,7 @@ describe('images of VMs in the cache', () => {
     expect(existsSync(join(current, 'disk.img'))).toBe(true);
   });
 
-  test('are kept by being used, and one that is gone says so', async () => {
+  test('are kept while they are used; marking a missing image returns false', async () => {
     const used = image('vm-444444444444', 10);
     expect(await markUsed(used, new Date(nowMs))).toBe(true);
     expect(statSync(used).mtimeMs).toBe(nowMs);

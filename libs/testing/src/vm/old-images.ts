@@ -1,14 +1,14 @@
 import { readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
-/** Another branch, or another version of Node.js, may come back to its own within that time. */
+/** Long enough for another branch, or another version of Node.js, to use its image again. */
 const KEPT_MS = 3 * 24 * 3_600_000;
 const IMAGE = /^vm-[0-9a-f]{12}$/;
-/** One that was moved aside by somebody who did not live to remove it. */
+/** An image that was moved aside by a process that died before it removed it. */
 const ASIDE = /^vm-[0-9a-f]{12}\.old-\d+$/;
 const FAILURE = /^vm-[0-9a-f]{12}\.failed$/;
 
-/** Says that an image is in use from now on; false where it is not there. */
+/** Marks an image as in use. Returns false if it does not exist. */
 export async function markUsed(image: string, now = new Date()): Promise<boolean> {
   return utimes(image, now, now).then(
     () => true,
@@ -17,8 +17,8 @@ export async function markUsed(image: string, now = new Date()): Promise<boolean
 }
 
 /**
- * Removes the images other than this one that nobody has used for days. A machine that was restored has a disk of its
- * own, and needs none of them.
+ * Removes the other images that were not used for days. A restored machine has its own disk, and does not need its
+ * image any more.
  */
 export async function removeOldImages(image: string, nowMs = Date.now()): Promise<readonly string[]> {
   const cache = dirname(image);
@@ -32,8 +32,8 @@ export async function removeOldImages(image: string, nowMs = Date.now()): Promis
 }
 
 /**
- * Moved aside first: a process that takes it at this moment either finds it gone as a whole, or has marked it before,
- * and gets it back.
+ * The image is moved aside first. A process that needs it at this moment finds it gone completely, or has marked it as
+ * used, and then the image is moved back.
  */
 async function remove(path: string, nowMs: number): Promise<boolean> {
   if (!(await isOld(path, nowMs))) return false;

@@ -1,9 +1,12 @@
 const MEMORY_MIB = 512;
 
-/** Emulated, for nothing else runs everywhere. Paths are short and relative: a socket's may have 107 bytes. */
+/**
+ * Emulated, because only emulation works everywhere. Paths are short and relative, because the path of a socket may
+ * have at most 107 bytes.
+ */
 export const qemuWords = (firmware: readonly string[]): readonly string[] => [
   ...firmware.flatMap((folder) => ['-L', folder]),
-  // Its store of translated code would grow to a gigabyte.
+  // The cache of translated code would otherwise grow to a gigabyte.
   '-accel',
   'tcg,tb-size=256',
   '-cpu',
@@ -21,8 +24,8 @@ export const qemuWords = (firmware: readonly string[]): readonly string[] => [
   'unix:qmp.sock,server=on,wait=off',
   '-serial',
   'file:console.log',
-  // What the guest writes is in the host's memory at once and stays there when qemu is killed; what it has not written
-  // is lost.
+  // What the guest has written to its disk is in the host's memory at once, and survives when qemu is killed. What it
+  // has not written is lost.
   '-drive',
   'if=none,id=root,file=disk.img,format=raw,cache=unsafe',
   '-device',

@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { buildOnce } from '#libs/process';
 
-/** What a VM is made with and runs in. */
+/** The programs that build and run a VM. */
 export interface VmTools {
-  /** With a PATH that leads to the programs, and to the libraries that they need. */
+  /** With a PATH to the programs and to the libraries that they need. */
   readonly env: NodeJS.ProcessEnv;
-  /** Where qemu's firmware lies, if not where it looks by itself. */
+  /** The path of qemu's firmware, if it is not at qemu's default path. */
   readonly firmware: readonly string[];
 }
 
@@ -20,8 +20,8 @@ const SYSTEM_PATH = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`;
 const run = promisify(execFile);
 
 /**
- * The programs of this machine; where one is missing, those of Debian's packages, unpacked into the user's cache:
- * nothing is installed.
+ * The programs of this machine. If one is missing, those of Debian's packages, unpacked into the user's cache. Nothing
+ * is installed.
  */
 export async function findVmTools(say: (text: string) => void): Promise<VmTools> {
   if (missing().length === 0) return { env: { ...process.env, PATH: SYSTEM_PATH }, firmware: [] };
@@ -43,13 +43,13 @@ export const missing = (): readonly string[] =>
       spawnSync('sh', ['-c', `command -v ${program}`], { env: { ...process.env, PATH: SYSTEM_PATH } }).status !== 0,
   );
 
-/** The name of this machine's Debian; undefined where it is another system. */
+/** The code name of this machine's Debian; undefined on another system. */
 export function codename(): string | undefined {
   const text = existsSync('/etc/os-release') ? readFileSync('/etc/os-release', 'utf8') : '';
   return /^ID=debian$/m.test(text) ? /^VERSION_CODENAME=(\w+)$/m.exec(text)?.[1] : undefined;
 }
 
-/** The file of this machine that says where Debian's own packages come from; those of others stay out of it. */
+/** The file that says where this machine gets Debian's own packages. Other package sources are not used. */
 export function debianSources(): string | undefined {
   const folder = '/etc/apt/sources.list.d';
   const files = [
@@ -68,15 +68,15 @@ export function debianSources(): string | undefined {
   });
 }
 
-/** Where tools, images and saved states are kept. */
+/** The folder of tools, images and saved states. */
 export function cacheFolder(): string {
-  const named = process.env['XDG_CACHE_HOME'] ?? '';
-  return join(named === '' ? join(process.env['HOME'] ?? homedir(), '.cache') : named, 'sluice');
+  const cacheHome = process.env['XDG_CACHE_HOME'] ?? '';
+  return join(cacheHome === '' ? join(process.env['HOME'] ?? homedir(), '.cache') : cacheHome, 'sluice');
 }
 
 /**
- * What is missing of the packages and of all that they need, by apt's own word, and without a list or a lock of the
- * machine's being touched.
+ * The packages that are missing, with their dependencies, as apt computes them, without using the machine's lists or
+ * locks.
  */
 async function unpack(folder: string): Promise<string> {
   const [apt, tools] = [join(folder, 'apt'), join(folder, 'tools')];

@@ -5,8 +5,8 @@ import { imageFolder } from './image.js';
 import { codename, debianSources, missing } from './tools.js';
 
 /**
- * Why there can be no VM here; undefined when there is an image, which is built if it has to be: what makes it
- * impossible is only then known.
+ * Why a VM is not available; undefined if there is an image. It is built if necessary, because only then it is known
+ * whether it can be built.
  */
 export function whyNoVm(env: NodeJS.ProcessEnv = process.env): string | undefined {
   if ((env['SLUICE_NO_VM'] ?? '') !== '') return 'SLUICE_NO_VM is set';
@@ -18,10 +18,10 @@ export function whyNoVm(env: NodeJS.ProcessEnv = process.env): string | undefine
   return built();
 }
 
-/** What did not go does not go a moment later for the next file of tests. */
+/** A build that failed would fail again for the next file of tests. */
 const AGAIN_MS = 10 * 60_000;
 
-/** In a process of its own, because naming tests cannot wait. */
+/** In a separate process, because the names of tests must be known synchronously. */
 function built(): string | undefined {
   const failed = `${imageFolder()}.failed`;
   if (existsSync(failed) && Date.now() - statSync(failed).mtimeMs < AGAIN_MS) return readFileSync(failed, 'utf8');

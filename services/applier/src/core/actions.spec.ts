@@ -34,7 +34,7 @@ const done = (bench: Bench): readonly string[] =>
 const runs = (bench: Bench): string | undefined => bench.machine.running.get('/f');
 
 describe('actions', () => {
-  it('are taken after everything is written and before the probes', () => {
+  it('are taken after all items are applied and before the probes', () => {
     const bench = scene(RESTART);
     bench.settle();
     expect(done(bench)).toEqual(['run-probes', 'apply', 'daemon-reload', 'restart x.service', 'run-probes']);
@@ -42,7 +42,7 @@ describe('actions', () => {
     expect(runs(bench)).toBe('new');
   });
 
-  it('are taken again during the rollback, on what came back', () => {
+  it('are taken again during the rollback, for the restored content', () => {
     const bench = scene(RESTART);
     bench.machine.probes = (_name, files) => files.get('/f') !== 'new';
     bench.settle();
@@ -61,7 +61,7 @@ describe('actions', () => {
     expect(runs(bench)).toBe('old');
   });
 
-  it('that fail turn the way where the machine cannot be restarted', () => {
+  it('roll the change back if they fail and the machine cannot reboot', () => {
     const bench = scene(RESTART, PLAIN);
     bench.machine.refusesAction = ({ kind }) =>
       kind === 'restart' && bench.machine.files.get('/f') === 'new'
@@ -77,7 +77,7 @@ describe('actions', () => {
     expect(runs(bench)).toBe('old');
   });
 
-  it('that fail during the rollback too are taken again until they succeed, and only then the node is restored', () => {
+  it('are retried until they succeed if they also fail during the rollback, and only then the node is restored', () => {
     const bench = scene(RESTART, PLAIN);
     bench.machine.refusesAction = ({ kind }) =>
       kind === 'restart' ? { fault: 'node', reason: 'timed out' } : undefined;
@@ -95,7 +95,7 @@ describe('actions', () => {
   });
 });
 
-describe('an action that fails or hangs, where the machine can be restarted, but its node is not drained for it', () => {
+describe('an action that fails or hangs on a machine that can reboot, under a lease without a drain', () => {
   const failing = (bench: Bench): void => {
     bench.machine.refusesAction = ({ kind }) =>
       kind === 'restart' && bench.boots === 1 && bench.machine.files.get('/f') === 'new'
@@ -108,7 +108,7 @@ describe('an action that fails or hangs, where the machine can be restarted, but
   };
   const again = { lease: 'l3', hash: B, from: A, ledger: 12, actions: REBOOT };
 
-  it('rolls back and asks for a restart, which the next lease for that config may bring', () => {
+  it('rolls back and asks for a reboot, which the next lease for the same config may allow', () => {
     const bench = scene(RESTART);
     failing(bench);
     bench.settle();
@@ -135,7 +135,7 @@ describe('an action that fails or hangs, where the machine can be restarted, but
     expect(runs(bench)).toBe('new');
   });
 
-  it('is not confirmed by that restart when its unit has failed after it', () => {
+  it('is not confirmed after that reboot if its unit has failed again', () => {
     const bench = scene(RESTART);
     failing(bench);
     bench.settle();
@@ -152,7 +152,7 @@ describe('an action that fails or hangs, where the machine can be restarted, but
     expect(runs(bench)).toBe('old');
   });
 
-  it('says so again in whatever it announces until another lease is dealt with', () => {
+  it('is repeated in announcements until another lease is finished', () => {
     const bench = scene(RESTART);
     failing(bench);
     bench.settle();
@@ -164,7 +164,7 @@ describe('an action that fails or hangs, where the machine can be restarted, but
     expect(bench.last).toMatchObject({ verdict: 'applied', needsRestart: false, reason: '' });
   });
 
-  it('restarts nothing while it may still be given leave, though the rollback fails too', () => {
+  it('does not reboot while a lease can still allow it, even if the rollback fails too', () => {
     const bench = scene(RESTART);
     stuck(bench);
     bench.pass(59_000);
@@ -176,7 +176,7 @@ describe('an action that fails or hangs, where the machine can be restarted, but
     expect(bench.last).toMatchObject({ verdict: 'applied', hash: B, restored: true });
   });
 
-  it("restarts the machine once after all where no leave comes within a lease's time and the node is not whole", () => {
+  it("reboots once without a lease if none arrives within a lease's time and the node is not restored", () => {
     const bench = scene(RESTART);
     stuck(bench);
     bench.pass(59_000);
@@ -189,7 +189,7 @@ describe('an action that fails or hangs, where the machine can be restarted, but
     expect(runs(bench)).toBe('old');
   });
 
-  it('waits for its drain for as long as that takes', () => {
+  it('waits for the drain, however long it takes', () => {
     const bench = scene(RESTART);
     stuck(bench);
     bench.pass(10_000);
@@ -201,7 +201,7 @@ describe('an action that fails or hangs, where the machine can be restarted, but
     expect([bench.boots, runs(bench)]).toEqual([2, 'new']);
   });
 
-  it('restarts it once also where content did not come back: what does not start may be what does not come back', () => {
+  it('reboots once even if content was not restored, because a reboot may help', () => {
     const bench = scene(RESTART);
     bench.machine.refusesAction = ({ kind }) =>
       kind === 'restart' ? { fault: 'node', reason: 'timed out' } : undefined;
@@ -214,7 +214,7 @@ describe('an action that fails or hangs, where the machine can be restarted, but
     expect(bench.last).toMatchObject({ restored: false });
   });
 
-  it('asks while its lease still holds, though what hung forward hangs backward too', () => {
+  it('asks for the reboot while its lease is still valid, even if the action also hangs during the rollback', () => {
     const bench = scene(RESTART);
     const hung: number[] = [];
     bench.machine.refusesAction = ({ kind }) => {
@@ -245,24 +245,27 @@ describe('an action that fails or hangs, where the machine can be restarted, but
         bench.grant(again);
       },
     ],
-    ['ends before it starts', (bench: Bench) => bench.grant({ ...again, phase: 'settled', because: 'skipped' })],
-  ])('is not whole while that is not done, when the lease that it is for %s', (_, happens) => {
+    [
+      'ends before the reboot starts',
+      (bench: Bench) => bench.grant({ ...again, phase: 'settled', because: 'skipped' }),
+    ],
+  ])('stays unrestored until the reboot, if its lease %s', (_, act) => {
     const bench = scene(RESTART);
     stuck(bench);
     bench.pass(10_000);
-    happens(bench);
+    act(bench);
     bench.steps.length = 0;
     while (bench.boots === 1 && bench.last?.lease !== 'l3') {
       bench.step();
       bench.takeReports();
     }
-    // Either its unit was put right by a restart of the machine, or it does not say that it is whole.
+    // Either a reboot repaired its unit, or the node does not report that it is restored.
     expect(bench.last?.lease !== 'l3' || !bench.last.restored).toBe(true);
     bench.pass(1_200_000);
     expect([bench.boots, bench.machine.readJournal().outstanding, bench.last?.restored]).toEqual([2, undefined, true]);
   });
 
-  it('makes up for it with what it is given next', () => {
+  it('takes the outstanding action with the next work', () => {
     const bench = scene(RESTART);
     stuck(bench);
     bench.pass(10_000);
@@ -277,13 +280,13 @@ describe('an action that fails or hangs, where the machine can be restarted, but
   });
 });
 
-describe('an action that fails or hangs, on a node that is drained', () => {
+describe('an action that fails or hangs on a drained node', () => {
   const failing = (bench: Bench): void => {
     bench.machine.refusesAction = ({ kind }) =>
       kind === 'restart' && bench.boots === 1 ? { fault: 'node', reason: 'timed out' } : undefined;
   };
 
-  it('is escalated: the machine is restarted once, and what came up is confirmed', () => {
+  it('is escalated: the machine reboots once, and the result is confirmed', () => {
     const bench = scene(DRAINED);
     failing(bench);
     bench.settle();
@@ -297,7 +300,7 @@ describe('an action that fails or hangs, on a node that is drained', () => {
     expect(runs(bench)).toBe('new');
   });
 
-  it('rolls back when its unit has failed after the restart too', () => {
+  it('rolls back if its unit has failed after the reboot too', () => {
     const bench = scene(DRAINED);
     failing(bench);
     bench.machine.unitFails = () => bench.machine.running.get('/f') === 'new';
@@ -311,7 +314,7 @@ describe('an action that fails or hangs, on a node that is drained', () => {
     expect([bench.boots, runs(bench)]).toEqual([2, 'old']);
   });
 
-  it('leads to one restart for each way and no more, though nothing ever succeeds', () => {
+  it('causes at most one reboot for the change and one for the rollback, even if nothing succeeds', () => {
     const bench = scene(DRAINED);
     bench.machine.refusesAction = ({ kind }) =>
       kind === 'restart' ? { fault: 'node', reason: 'timed out' } : undefined;
@@ -323,7 +326,7 @@ describe('an action that fails or hangs, on a node that is drained', () => {
     expect(runs(bench)).toBe('old');
   });
 
-  it('turns the way when the machine does not restart, and says both', () => {
+  it('rolls back if the machine does not reboot, and reports both', () => {
     const bench = scene(DRAINED);
     failing(bench);
     bench.hangs = true;
@@ -340,8 +343,8 @@ describe('an action that fails or hangs, on a node that is drained', () => {
   });
 });
 
-describe('a restart of the machine', () => {
-  it('is journaled before it is asked for, and confirmed by another boot id', () => {
+describe('a reboot', () => {
+  it('is journaled before it is requested, and confirmed by another boot id', () => {
     const bench = scene(REBOOT);
     bench.settle();
     const order = bench.steps.map((step) =>
@@ -364,7 +367,7 @@ describe('a restart of the machine', () => {
     expect(runs(bench)).toBe('new');
   });
 
-  it('is not taken for one because time has passed or the applier was restarted', () => {
+  it('does not count as done because time has passed or the applier was restarted', () => {
     const bench = scene(REBOOT);
     bench.hangs = true;
     while (bench.step().do !== 'wait');
@@ -374,7 +377,7 @@ describe('a restart of the machine', () => {
     expect(bench.bus.status?.lease).toBe('l1');
   });
 
-  it('after which the node is bad rolls back, by one restart more', () => {
+  it('is followed by a rollback with one more reboot if a probe fails after it', () => {
     const bench = scene(REBOOT);
     bench.machine.probes = () => bench.machine.running.get('/f') !== 'new';
     bench.settle();
@@ -387,7 +390,7 @@ describe('a restart of the machine', () => {
     expect([bench.boots, runs(bench)]).toEqual([3, 'old']);
   });
 
-  it('that was not asked for yet is none during the rollback', () => {
+  it('that was not requested yet does not happen during the rollback', () => {
     const bench = scene(REBOOT);
     bench.machine.refuses = (entry) =>
       entry.spec['content'] === 'new' && bench.steps.some((step) => step.do === 'apply')
@@ -398,7 +401,7 @@ describe('a restart of the machine', () => {
     expect([bench.boots, runs(bench)]).toEqual([1, 'old']);
   });
 
-  it('that the machine refuses turns the way, and the node is whole', () => {
+  it('that the machine refuses leads to a rollback, and the node is restored', () => {
     const bench = scene(REBOOT);
     bench.machine.refusesAction = ({ kind }) =>
       kind === 'reboot' ? { fault: 'node', reason: 'no such command' } : undefined;
@@ -412,7 +415,7 @@ describe('a restart of the machine', () => {
     expect([bench.boots, bench.machine.files.get('/f')]).toEqual([1, 'old']);
   });
 
-  it('that does not come during the rollback leaves the node not restored, until it restarts', () => {
+  it('that does not happen during the rollback leaves the node degraded until it reboots', () => {
     const bench = scene(REBOOT);
     bench.machine.probes = () => bench.machine.running.get('/f') !== 'new';
     while (bench.boots === 1) bench.step();
@@ -427,7 +430,7 @@ describe('a restart of the machine', () => {
     expect(runs(bench)).toBe('old');
   });
 
-  it('that takes longer than the lease gets one fresh window, however late the node comes back', () => {
+  it('that takes longer than the lease gets one new period to confirm, however late the node starts', () => {
     const bench = scene(REBOOT);
     bench.hangs = true;
     while (bench.step().do !== 'wait');
@@ -439,17 +442,17 @@ describe('a restart of the machine', () => {
     expect(bench.bus.status).toMatchObject({ lease: 'l2', hash: B });
   });
 
-  it('of which a machine that crashes again and again makes no loop', () => {
+  it('is not repeated in a loop on a machine that crashes again and again', () => {
     const bench = scene(REBOOT);
     while (bench.boots === 1) bench.step();
-    let asked = 0;
+    let reboots = 0;
     for (let i = 0; i < 200; i++) {
       const step = bench.step();
-      if (step.do === 'act' && step.action.kind === 'reboot') asked += 1;
+      if (step.do === 'act' && step.action.kind === 'reboot') reboots += 1;
       if (i % 3 === 0 && bench.machine.readJournal().work !== undefined) bench.reboot();
     }
     bench.settle();
-    expect(asked).toBeLessThanOrEqual(1);
+    expect(reboots).toBeLessThanOrEqual(1);
     expect(bench.last).toMatchObject({ verdict: 'failed', hash: A, restored: true });
     expect(runs(bench)).toBe('old');
   });
@@ -479,7 +482,7 @@ describe('a restart of the machine', () => {
       expect(bench.last).toMatchObject({ kind: 'announced', hash: A, restored: true });
     });
 
-    it('is retried without NATS if it fails once more after the content was found as it should be', () => {
+    it('is retried without NATS if it fails again after the content was found to be correct', () => {
       const bench = degraded();
       bench.machine.files.set('/f', 'old');
       bench.reboot();
@@ -491,7 +494,7 @@ describe('a restart of the machine', () => {
       expect([runs(bench), bench.machine.readJournal().sound]).toEqual(['old', true]);
     });
 
-    it('does not reboot for ever if something else changes the content at each start', () => {
+    it('does not repeat forever if something else changes the content at each start', () => {
       const bench = degraded();
       bench.machine.refuses = () => undefined;
       const reboot = bench.reboot.bind(bench);
@@ -505,7 +508,7 @@ describe('a restart of the machine', () => {
     });
   });
 
-  it('goes on from a journal of before, which did not say on which boot the work was begun', () => {
+  it('continues from an older journal, which does not say on which boot the work began', () => {
     const bench = scene(REBOOT);
     while (bench.boots === 1) bench.step();
     const journal = JSON.parse(bench.machine.journal) as { work: { begunOn?: string; reboot?: object } };

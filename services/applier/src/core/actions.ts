@@ -61,20 +61,20 @@ export function rebooting(
   nowMs: number,
   endMs: number,
 ): RebootProgress {
-  const asked = work.reboot;
-  if (asked === undefined) {
+  const request = work.reboot;
+  if (request === undefined) {
     const reboot: RebootRequest = { from: state.memory.bootId, untilMs: endMs };
     return { is: 'next', step: { do: 'write-journal', journal: { ...state.journal, work: { ...work, reboot } } } };
   }
-  if (asked.from !== state.memory.bootId) return { is: 'done' };
-  if (nowMs >= asked.untilMs) return { is: 'late' };
+  if (request.from !== state.memory.bootId) return { is: 'done' };
+  if (nowMs >= request.untilMs) return { is: 'late' };
   const { journal } = state;
   const { bootId } = state.memory;
   const actions =
     work.phase === 'forward' ? forwardActions(work, journal, bootId) : rollbackActions(work, journal, bootId);
   const action = actions[state.memory.progress.acted];
-  if (action === undefined) return { is: 'next', step: { do: 'wait', untilMs: asked.untilMs } };
-  return { is: 'next', step: { do: 'act', action, items, untilMs: asked.untilMs } };
+  if (action === undefined) return { is: 'next', step: { do: 'wait', untilMs: request.untilMs } };
+  return { is: 'next', step: { do: 'act', action, items, untilMs: request.untilMs } };
 }
 
 /** The journal's record of an action that is escalated. */

@@ -2,7 +2,13 @@ import type { Config } from '#libs/contracts';
 import { EMPTY, lease, MEMORY_KINDS, MemoryNode, newBus, takeReports, type MemoryBus } from '../testing/memory-node.js';
 import { advance, hear, nextStep, start, type Hang, type Self, type Settings, type State, type Step } from './index.js';
 
-export const SETTINGS = { kinds: MEMORY_KINDS, emptyHash: EMPTY, readEveryMs: 60_000, driftCheckMs: 60_000 };
+export const SETTINGS = {
+  kinds: MEMORY_KINDS,
+  emptyHash: EMPTY,
+  readEveryMs: 60_000,
+  driftCheckMs: 60_000,
+  isGuard: false,
+};
 export const ABLE = ['kind:File', 'action:restart', 'action:reload', 'action:daemon-reload', 'action:reboot'];
 export const SELF: Self = { labels: { role: 'edge' }, capabilities: ['kind:File'], version: '1', fresh: false };
 
@@ -14,12 +20,12 @@ export const file = (path: string, content: string) => ({
 export const probe = (name: string) => ({ kind: 'Probe', name, spec: {} });
 export const hash = (letter: string): string => letter.repeat(64);
 
-/** An applier on a machine in memory, step by step, with a clock that the test moves. */
+/** An applier on a machine in memory, step by step, with a clock that the test advances. */
 export class Bench {
   nowMs = 1_000_000;
   boot = 'boot-1';
   boots = 1;
-  /** The machine does not do as it is told. */
+  /** The machine ignores requests to reboot. */
   hangs = false;
   random = 7;
   self: Self = SELF;
@@ -43,7 +49,7 @@ export class Bench {
     this.state = this.started();
   }
 
-  /** The machine starts again: another boot id, another clock, and what runs is started with what stands there. */
+  /** Reboots the machine: another boot id, another clock, and services run with the current content. */
   reboot(nowMs = 500): void {
     this.boots += 1;
     this.boot = `boot-${this.boots}`;
@@ -52,7 +58,7 @@ export class Bench {
     this.restart();
   }
 
-  /** One step. A machine that was told to restart does so once its applier waits for it, unless it hangs. */
+  /** One step. A machine that was asked to reboot does so once its applier waits for it, unless it hangs. */
   step(): Step {
     const step = nextStep(this.state, this.nowMs);
     if (step.do === 'wait' && this.machine.rebootAsked && !this.hangs) {
@@ -61,10 +67,16 @@ export class Bench {
     }
     this.steps.push(step);
     this.state = advance(this.state, step, this.machine.perform(step), this.nowMs);
+    if (step.do === 'start-probes')
+      this.state = hear(
+        this.state,
+        { kind: 'probed', round: step.round, results: this.machine.resultsOf(step.probes) },
+        this.nowMs,
+      );
     return step;
   }
 
-  /** Steps until there is nothing to do now, taking reports as a scheduler does. */
+  /** Steps until there is nothing to do now, and processes reports like a scheduler. */
   settle(limit = 500): void {
     for (let i = 0; i < limit; i++) {
       if (this.step().do === 'wait') return;
@@ -78,7 +90,7 @@ export class Bench {
     );
   }
 
-  /** Lets time pass, step by step. */
+  /** Advances the time, step by step. */
   pass(ms: number): void {
     const endMs = this.nowMs + ms;
     for (let i = 0; i < 10_000 && this.nowMs < endMs; i++) {
@@ -88,13 +100,13 @@ export class Bench {
     }
   }
 
-  /** Takes the reports as a scheduler does, and pushes the new status. */
+  /** Processes the reports like a scheduler, and pushes the new status. */
   takeReports(): void {
     const { status: before, up } = this.bus;
     takeReports(this.bus);
     const { status } = this.bus;
     if (up && status !== undefined && status !== before)
-      this.state = hear(this.state, { heard: 'status', status }, this.nowMs);
+      this.state = hear(this.state, { kind: 'status', status }, this.nowMs);
   }
 
   grant(part: Parameters<typeof lease>[0]): void {

@@ -13,7 +13,7 @@ function on(letter: string, ...fragments: Parameters<Bench['config']>[1]): Bench
   return bench;
 }
 
-describe('an applier that is granted a lease', () => {
+describe('an applier with a lease', () => {
   it('announces itself, applies, confirms and reports what changed', () => {
     const bench = on('a', file('/motd', 'hello'));
     expect(
@@ -33,7 +33,7 @@ describe('an applier that is granted a lease', () => {
     expect(bench.machine.files.get('/motd')).toBe('hello');
   });
 
-  it('journals the intent before it touches anything', () => {
+  it('journals the intent before it changes anything', () => {
     const bench = on('a', file('/motd', 'hello'));
     bench.grant({ hash: A });
     bench.settle();
@@ -44,7 +44,7 @@ describe('an applier that is granted a lease', () => {
     expect(kinds.indexOf('intent')).toBeLessThan(kinds.indexOf('apply'));
   });
 
-  it('reads its lease once more when another was pushed while the read was on its way', () => {
+  it('reads its lease again if another one was pushed during the read', () => {
     const bench = on('a', file('/motd', 'hello'));
     bench.pass(120_000);
     bench.state = { ...bench.state, memory: { ...bench.state.memory, leaseDueMs: bench.nowMs } };
@@ -52,13 +52,13 @@ describe('an applier that is granted a lease', () => {
     expect(step).toEqual({ do: 'read-lease' });
     const before = bench.machine.perform(step);
     bench.grant({ hash: A, ledger: 9 });
-    bench.state = hear(bench.state, { heard: 'lease', lease: bench.bus.lease as LeaseView }, bench.nowMs);
+    bench.state = hear(bench.state, { kind: 'lease', lease: bench.bus.lease as LeaseView }, bench.nowMs);
     bench.state = advance(bench.state, step, before, bench.nowMs);
     bench.settle();
     expect(bench.last).toMatchObject({ kind: 'applied', lease: 'l1', hash: A });
   });
 
-  it('refuses one that was planned from another hash, and touches nothing', () => {
+  it('refuses a lease that was planned from another hash, and changes nothing', () => {
     const bench = on('a', file('/motd', 'hello'));
     bench.grant({ hash: A, from: B });
     bench.settle();
@@ -72,7 +72,7 @@ describe('an applier that is granted a lease', () => {
     expect(bench.machine.files.size).toBe(0);
   });
 
-  it('calls content that the node refuses invalid, whether before or while it is applied', () => {
+  it('reports `invalid` if the node rejects the content before or while it is applied', () => {
     for (const calls of [0, 1]) {
       const bench = on('a', file('/ok', 'x'), file('/z', 'bad'));
       let seen = 0;
@@ -106,7 +106,7 @@ describe('an applier that is granted a lease', () => {
     if (verdict === 'invalid') expect(bench.last?.probe).toBe('p');
   });
 
-  it('never begins a lease again that it has dealt with, and repeats its report while the lease stays open', () => {
+  it('never starts a finished lease again, and repeats its report while the lease stays open', () => {
     const bench = on('a', file('/f', 'bad'));
     bench.machine.refuses = () => ({ fault: 'content', reason: 'no' });
     bench.grant({ hash: A });
@@ -121,12 +121,12 @@ describe('an applier that is granted a lease', () => {
     expect(new Set(repeated.map(({ lease }) => lease))).toEqual(new Set(['l1']));
     expect(bench.steps.filter((step) => step.do === 'check')).toHaveLength(1);
     bench.takeReports();
-    bench.bus.lease = { ...bench.bus.lease!, phase: 'applying' }; // taken, and yet open
+    bench.bus.lease = { ...bench.bus.lease!, phase: 'applying' }; // processed, but still open
     bench.pass(200_000);
     expect(bench.last).toMatchObject({ kind: 'announced', lease: 'l1', verdict: 'invalid' });
   });
 
-  it('names a lease that ended as unknown before it was begun, until the status shows it', () => {
+  it('reports a lease that ended as unknown before it was started, until the status shows it', () => {
     const bench = on('a', file('/f', 'x'));
     bench.grant({ hash: A, phase: 'settled', because: 'unknown' });
     bench.settle();
@@ -137,7 +137,7 @@ describe('an applier that is granted a lease', () => {
     expect(bench.bus.reports).toHaveLength(count);
   });
 
-  it('begins nothing when no time is left, and rolls back from a confirmation that comes too late', () => {
+  it('starts nothing if no time is left, and rolls back if it cannot confirm in time', () => {
     const late = on('b');
     late.grant({ hash: A });
     late.pass(120_000);
@@ -151,7 +151,33 @@ describe('an applier that is granted a lease', () => {
     expect(slow.machine.files.size).toBe(0);
   });
 
-  it('rolls back by itself after a crash without any bus', () => {
+  it.each<[string, boolean, (bench: Bench) => void]>([
+    [
+      'the node refuses the content',
+      true,
+      ({ machine }) => void (machine.refuses = () => ({ fault: 'node', reason: 'no' })),
+    ],
+    ['no guard can be set', true, ({ machine }) => void (machine.guard = () => ({ fault: 'node', reason: 'no' }))],
+    ['the time is over', true, (bench) => void bench.bus.configs.delete(A)],
+    [
+      'a write fails',
+      false,
+      ({ machine }) => {
+        machine.refuses = ({ name }) =>
+          machine.files.size > 0 && name === 'z' ? { fault: 'node', reason: 'no' } : undefined;
+      },
+    ],
+  ])('if %s: does a failed lease say that it changed nothing? %s', (_, untouched, spoil) => {
+    const bench = on('a', file('/f', 'x'), file('/z', 'y'));
+    spoil(bench);
+    bench.grant({ hash: A });
+    bench.pass(120_000);
+    expect(bench.last).toMatchObject({ verdict: 'failed', restored: true, hash: EMPTY });
+    expect([bench.last?.untouched === true, bench.machine.files.size]).toEqual([untouched, 0]);
+    expect(bench.steps.some((step) => step.do === 'apply')).toBe(!untouched);
+  });
+
+  it('rolls back on its own after a crash, without NATS', () => {
     const bench = on('a', file('/f', 'x'));
     bench.machine.files.set('/f', 'mine');
     bench.grant({ hash: A });
@@ -169,7 +195,7 @@ describe('an applier that is granted a lease', () => {
   it.each([
     [true, 'applied'],
     [false, 'failed'],
-  ])('after a reboot has one more window: all applied %s, so %s', (whole, verdict) => {
+  ])('has one new period after a reboot (all applied: %s), and then ends as %s', (whole, verdict) => {
     const bench = on('a', file('/f', 'x'), file('/g', 'y'));
     bench.grant({ hash: A });
     while (bench.step().do !== 'apply');
@@ -183,8 +209,8 @@ describe('an applier that is granted a lease', () => {
   });
 });
 
-describe('a lease that was granted before', () => {
-  it('begins only when the status shows a report of this boot', () => {
+describe('a lease from before a reboot', () => {
+  it('starts only after the status shows a report of this boot', () => {
     const bench = new Bench();
     bench.config('a', [file('/f', 'x')]);
     bench.grant({ hash: A });
@@ -195,13 +221,13 @@ describe('a lease that was granted before', () => {
     expect(bench.last).toMatchObject({ verdict: 'applied', lease: 'l1', hash: A });
   });
 
-  it('is given back by a machine that has restarted since, which may have an older disk', () => {
+  it('is given back by a machine that has rebooted since, because its disk may be older', () => {
     const bench = on('a', file('/f', 'x'));
     const disk = bench.machine.journal;
     bench.grant({ hash: A });
     bench.settle();
     expect(bench.bus.reports.map(({ seq }) => seq)).toEqual([1, 2]);
-    // The report on the lease is late: its view and the status show nothing of it.
+    // The report on the lease is late: neither the view nor the status shows it.
     const late = bench.last!;
     bench.machine.journal = disk;
     bench.machine.files.clear();
@@ -218,7 +244,7 @@ describe('a lease that was granted before', () => {
     expect(isLaterReport(late, bench.bus.reports[0]!)).toBe(false);
   });
 
-  it('goes on when only the applier was killed', () => {
+  it('continues if only the applier was killed', () => {
     const bench = on('a', file('/f', 'x'));
     bench.grant({ hash: A });
     while (bench.step().do !== 'check');
@@ -227,7 +253,7 @@ describe('a lease that was granted before', () => {
     expect(bench.last).toMatchObject({ verdict: 'applied', lease: 'l1', hash: A });
   });
 
-  it('and is written again behind a later one is not begun', () => {
+  it('is not started if it is written again after a later one', () => {
     const bench = on('a', file('/f', 'x'));
     bench.config('b', []);
     bench.grant({ hash: A, ledger: 5 });
@@ -238,23 +264,23 @@ describe('a lease that was granted before', () => {
     bench.restart();
     bench.settle();
     bench.bus.status = { ...bench.bus.status!, ledger: 9 };
-    bench.state = hear(bench.state, { heard: 'status', status: bench.bus.status }, bench.nowMs);
+    bench.state = hear(bench.state, { kind: 'status', status: bench.bus.status }, bench.nowMs);
     const count = bench.bus.reports.length;
     bench.grant({ lease: 'l1', hash: A, ledger: 5 });
     bench.pass(600_000);
     expect(bench.bus.reports).toHaveLength(count);
     expect(bench.machine.files.size).toBe(0);
-    // The ledger was restored from a backup: its sequences start over from there.
+    // The ledger was restored from a backup, so its sequences start over.
     bench.bus.status = { ...bench.bus.status!, ledger: 3 };
-    bench.state = hear(bench.state, { heard: 'connected' }, bench.nowMs);
+    bench.state = hear(bench.state, { kind: 'connected' }, bench.nowMs);
     bench.grant({ lease: 'l7', hash: A, ledger: 4 });
     bench.settle();
     expect(bench.last).toMatchObject({ verdict: 'applied', lease: 'l7', hash: A });
   });
 });
 
-describe('what an applier takes over', () => {
-  it('comes back when no config manages it any more, and is forgotten then', () => {
+describe('the original of a resource', () => {
+  it('is restored when no config manages the resource any more, and then forgotten', () => {
     const bench = on('a', file('/f', 'x'));
     bench.machine.files.set('/f', 'mine');
     bench.grant({ hash: A });
@@ -267,7 +293,7 @@ describe('what an applier takes over', () => {
     expect(bench.machine.readJournal().originals).toEqual({});
   });
 
-  it('is tried again until it is restored, and said then', () => {
+  it('is retried until it is restored, and only then reported', () => {
     const bench = on('a', file('/f', 'x'), probe('p'));
     bench.grant({ hash: A });
     bench.settle();
@@ -286,7 +312,7 @@ describe('what an applier takes over', () => {
 });
 
 describe('drift', () => {
-  it('is reported once per set of differences, and repaired under a lease', () => {
+  it('is reported once per set of differences, and repaired with a lease', () => {
     const bench = on('a', file('/f', 'x'));
     bench.grant({ hash: A });
     bench.settle();
@@ -303,7 +329,7 @@ describe('drift', () => {
 });
 
 describe('the incarnation', () => {
-  it('is one above what the status shows when the state is lost, or when another life is seen', () => {
+  it('is one above the status if the state was lost or another applier reported', () => {
     const bench = on('a');
     const status = bench.bus.status!;
     bench.bus.status = { ...status, nonce: status.nonce + 1, ledger: status.ledger + 1 };
@@ -316,7 +342,7 @@ describe('the incarnation', () => {
     expect(lost.last).toMatchObject({ incarnation: 42, lease: '', verdict: '' });
   });
 
-  it('starts over when the services count from 0 again, and would refuse it', () => {
+  it('starts over if the services count from 0 again and would refuse it', () => {
     const bench = on('a');
     const status = bench.bus.status!;
     bench.bus.status = { ...status, incarnation: 1_007, ledger: status.ledger + 1 };
@@ -330,14 +356,14 @@ describe('the incarnation', () => {
     expect(bench.last).toMatchObject({ kind: 'announced', incarnation: 1, seq: 1 });
   });
 
-  it('is not changed at wire speed by two that fight', () => {
+  it('does not change at full speed if two appliers compete', () => {
     const bench = on('a');
     for (let i = 0; i < 300; i++) {
       const status = bench.bus.status!;
       bench.state = hear(
         bench.state,
         {
-          heard: 'status',
+          kind: 'status',
           status: { ...status, nonce: 5, ledger: status.ledger + 1, incarnation: bench.state.journal.incarnation + 1 },
         },
         bench.nowMs,
@@ -349,7 +375,7 @@ describe('the incarnation', () => {
   });
 });
 
-it('announces again when its labels change, and says fresh only until the first lease', () => {
+it('announces again when its labels change, and reports `fresh` only until the first lease', () => {
   const bench = new Bench();
   bench.self = { ...bench.self, fresh: true };
   bench.restart();
@@ -358,7 +384,7 @@ it('announces again when its labels change, and says fresh only until the first 
   expect(bench.last?.fresh).toBe(true);
   bench.grant({ hash: A });
   bench.settle();
-  bench.state = hear(bench.state, { heard: 'self', labels: { role: 'core' }, capabilities: [] }, bench.nowMs);
+  bench.state = hear(bench.state, { kind: 'self', labels: { role: 'core' }, capabilities: [] }, bench.nowMs);
   bench.settle();
   expect(bench.last).toMatchObject({ kind: 'announced', labels: { role: 'core' }, fresh: false });
 });

@@ -1,4 +1,4 @@
-/** Chance as a value: the seed comes from outside, each draw gives the next one (mulberry32). */
+/** Randomness as a value: the seed comes from outside, and each draw returns the next state (mulberry32). */
 export type Chance = number;
 
 export function draw(chance: Chance): { readonly value: number; readonly next: Chance } {
@@ -11,7 +11,7 @@ export function draw(chance: Chance): { readonly value: number; readonly next: C
 const FIRST_DISTANCE_MS = 1_000;
 const LAST_DISTANCE_MS = 60_000;
 
-/** Distance to the next try after `tries`: doubles from 1 s to 60 s, of which up to half is left to chance. */
+/** The pause before the next try: doubles from 1 s to 60 s. Up to half of it is random. */
 export function distance(tries: number, chance: Chance): { readonly ms: number; readonly next: Chance } {
   const full = Math.min(LAST_DISTANCE_MS, FIRST_DISTANCE_MS * 2 ** Math.min(tries, 10));
   const { value, next } = draw(chance);

@@ -27,9 +27,9 @@ const works = (bench: Bench): number =>
   bench.steps.filter((step) => step.do === 'write-journal' && step.journal.work?.lease === 'l2').length;
 
 it.each<[string, readonly string[]]>([
-  ['that a scheduler planned for', ['/b: differs']],
-  ['and more that it planned for, which is gone', ['/a: differs', '/b: differs']],
-  ['of which only a part is listed', ['/a: differs', '… and 7 more']],
+  ['that the scheduler planned for', ['/b: differs']],
+  ['if other drift that was planned for is gone', ['/a: differs', '/b: differs']],
+  ['if the list of planned drift is cut off', ['/a: differs', '… and 7 more']],
 ])('a lease repairs drift %s', (_name, planned) => {
   const bench = scene();
   bench.machine.files.set('/b', 'edited');
@@ -42,7 +42,7 @@ it.each<[string, LeaseView['kind'], string]>([
   ['repair', 'repair', A],
   ['forward', 'forward', B],
 ])(
-  'a %s lease whose actions are not planned for some drift is given back with it, and nothing is touched',
+  'a %s lease is given back with the drift if its actions were not planned for it, and nothing changes',
   (_name, kind, to) => {
     const bench = scene();
     bench.machine.files.set('/b', 'edited').set('/c', 'edited');
@@ -55,7 +55,7 @@ it.each<[string, LeaseView['kind'], string]>([
   },
 );
 
-it('keeps in the report what the lease was planned for, so that drift that comes and goes is planned in the end', () => {
+it('keeps the planned drift in the report, so that planning ends even if drift comes and goes', () => {
   const bench = scene();
   bench.machine.files.set('/b', 'edited');
   bench.grant({ lease: 'l2', ...lease('repair', A, ['/c: differs']) });
@@ -67,7 +67,7 @@ it('keeps in the report what the lease was planned for, so that drift that comes
   expect([bench.last?.lease, bench.last?.verdict]).toEqual(['l3', 'applied']);
 });
 
-it('does not take the places that a change alters for drift', () => {
+it('does not count places that the change modifies as drift', () => {
   const bench = scene();
   bench.machine.files.set('/a', 'edited');
   bench.grant({ lease: 'l2', ...lease('forward', B, []) });
@@ -75,7 +75,7 @@ it('does not take the places that a change alters for drift', () => {
   expect([bench.last?.verdict, files(bench)]).toEqual(['applied', { '/a': 'y', '/b': 'x', '/c': 'x' }]);
 });
 
-it('gives a repair back when there is nothing left to repair: no unit restarts for nothing', () => {
+it('gives a repair back when nothing is left to repair, so that no unit restarts needlessly', () => {
   const bench = scene();
   bench.grant({ lease: 'l2', ...lease('repair', A, ['/b: differs']) });
   bench.settle();
@@ -83,7 +83,7 @@ it('gives a repair back when there is nothing left to repair: no unit restarts f
   expect(works(bench)).toBe(0);
 });
 
-it('carries out what a scheduler granted that plans without regard to drift', () => {
+it('carries out the lease of a scheduler that plans without regard to drift', () => {
   const bench = scene();
   bench.machine.files.set('/b', 'edited');
   bench.grant({ lease: 'l2', ...lease('forward', B, undefined) });
@@ -91,7 +91,7 @@ it('carries out what a scheduler granted that plans without regard to drift', ()
   expect(bench.last?.verdict).toBe('applied');
 });
 
-it('does not report drift again that it has reported with a lease', () => {
+it('does not report drift again if it was reported with a lease', () => {
   const bench = scene();
   bench.machine.files.set('/b', 'edited');
   bench.grant({ lease: 'l2', ...lease('repair', A, []) });
@@ -107,10 +107,10 @@ describe('a lease that must not overwrite drift', () => {
   const N = hash('e');
 
   it.each<[string, string, string]>([
-    ['at a place that it changes', '/a', B],
-    ['at a place that it leaves as it is', '/b', B],
-    ['at a place that it removes', '/c', N],
-  ])('is given back if there is some %s, and nothing is touched', (_name, path, to) => {
+    ['at a path that it changes', '/a', B],
+    ['at a path that it does not change', '/b', B],
+    ['at a path that it removes', '/c', N],
+  ])('is given back if there is drift %s, and nothing changes', (_name, path, to) => {
     const bench = scene();
     bench.config('e', [file('/a', 'x'), file('/b', 'x')]);
     bench.machine.files.set(path, 'edited');
@@ -122,7 +122,7 @@ describe('a lease that must not overwrite drift', () => {
     expect([works(bench), files(bench)]).toEqual([0, before]);
   });
 
-  it('changes a node on which somebody made the change by hand already', () => {
+  it('changes a node on which the change was already made by hand', () => {
     const bench = scene();
     bench.machine.files.set('/a', 'y');
     bench.grant({ lease: 'l2', ...keeping(B) });
@@ -138,7 +138,7 @@ describe('a lease that must not overwrite drift', () => {
   });
 });
 
-it('rolls back to what was there before the lease, drift included', () => {
+it('rolls back to the state before the lease, including drift', () => {
   const bench = scene({ ...SETTINGS, kinds: { ...SETTINGS.kinds, snapshots: ['File'] } });
   const C = hash('c');
   bench.config('c', [file('/a', 'y'), file('/b', 'x'), probe('p')]);
@@ -151,4 +151,134 @@ it('rolls back to what was there before the lease, drift included', () => {
     true,
     { '/a': 'edited', '/b': 'x', '/c': 'x' },
   ]);
+});
+
+it('rolls a degraded node back to its config, not to what a failed change left', () => {
+  const bench = scene({ ...SETTINGS, kinds: { ...SETTINGS.kinds, snapshots: ['File'] } });
+  bench.config('c', [file('/a', 'y'), file('/b', 'x'), file('/c', 'x'), probe('p')]);
+  bench.config('d', [file('/a', 'z'), file('/b', 'x'), file('/c', 'x'), probe('p')]);
+  bench.machine.probes = (_, found) => found.get('/a') === 'x';
+  bench.machine.refuses = ({ spec }) =>
+    spec['content'] === 'x' ? { fault: 'node', reason: 'read-only file' } : undefined;
+  bench.grant({ lease: 'l2', ...lease('forward', hash('c'), []) });
+  bench.pass(10_000);
+  expect(bench.last).toMatchObject({ lease: 'l2', restored: false });
+  expect(files(bench)).toEqual({ '/a': 'y', '/b': 'x', '/c': 'x' });
+  bench.machine.refuses = () => undefined;
+  bench.grant({ lease: 'l3', ...lease('forward', hash('d'), []), ledger: 20 });
+  bench.settle();
+  expect(bench.last).toMatchObject({ lease: 'l3', restored: true, hash: A });
+  expect(bench.steps.flatMap((step) => (step.do === 'apply' ? [step.entry.spec['content']] : []))).toContain('z');
+  expect(files(bench)).toEqual({ '/a': 'x', '/b': 'x', '/c': 'x' });
+});
+
+describe('a path that cannot be applied, because its owner has put something in the way', () => {
+  const kinds = { ...SETTINGS.kinds, snapshots: ['File'], independent: ['File'] };
+  const refused = { fault: 'node', reason: '/b is in the way' } as const;
+  const C = hash('c');
+  /** Config C changes one file, and has a probe. */
+  const obstructed = (path: string): Bench => {
+    const bench = scene({ ...SETTINGS, kinds });
+    bench.config('c', [file('/a', 'y'), file('/b', 'x'), file('/c', 'x'), probe('p')]);
+    bench.machine.files.delete(path);
+    bench.machine.refuses = ({ spec }) => (spec['path'] === path ? refused : undefined);
+    return bench;
+  };
+
+  it('does not fail a change that does not touch it, and is drift', () => {
+    const bench = obstructed('/b');
+    bench.grant({ lease: 'l2', ...lease('forward', C, []) });
+    bench.settle();
+    expect(bench.last).toMatchObject({ verdict: 'applied', restored: true, hash: C, changed: ['/a'] });
+    expect(bench.last?.reason).toContain('left as it is: /b is in the way');
+    expect(files(bench)).toEqual({ '/a': 'y', '/c': 'x' });
+    bench.pass(200_000);
+    expect(bench.last).toMatchObject({ kind: 'drifted', differences: ['/b: differs'] });
+  });
+
+  it('does not keep such a change from being rolled back', () => {
+    const bench = obstructed('/b');
+    bench.machine.probes = (_, found) => found.get('/a') !== 'y';
+    bench.grant({ lease: 'l2', ...lease('forward', C, []) });
+    bench.settle();
+    expect(bench.last).toMatchObject({ verdict: 'invalid', restored: true, hash: A });
+    expect(files(bench)).toEqual({ '/a': 'x', '/c': 'x' });
+  });
+
+  it('does neither if that happens only during the change', () => {
+    for (const probes of [true, false]) {
+      const bench = obstructed('/b');
+      const { refuses } = bench.machine;
+      let isInTheWay = false;
+      bench.machine.refuses = (entry) => {
+        isInTheWay ||= bench.machine.files.get('/a') === 'y';
+        return isInTheWay ? refuses(entry) : undefined;
+      };
+      bench.machine.files.set('/b', 'x');
+      bench.machine.probes = (_, found) => {
+        if (isInTheWay) bench.machine.files.delete('/b');
+        return probes || found.get('/a') !== 'y';
+      };
+      bench.grant({ lease: 'l2', ...lease('forward', C, []) });
+      bench.settle();
+      expect(bench.last).toMatchObject({ verdict: probes ? 'applied' : 'invalid', restored: true });
+    }
+  });
+
+  it('does not keep a lease from repairing other drift, but fails one that has nothing else to repair', () => {
+    const bench = obstructed('/b');
+    bench.machine.files.set('/c', 'edited');
+    bench.grant({ lease: 'l2', ...lease('repair', A, ['/b: differs', '/c: differs']) });
+    bench.settle();
+    expect(bench.last).toMatchObject({
+      verdict: 'applied',
+      changed: ['/c'],
+      reason: 'left as it is: /b is in the way',
+    });
+    expect(files(bench)).toEqual({ '/a': 'x', '/c': 'x' });
+    bench.grant({ lease: 'l3', ...lease('repair', A, ['/b: differs']), ledger: 20 });
+    bench.settle();
+    expect(bench.last).toMatchObject({ lease: 'l3', verdict: 'failed', restored: true, reason: '/b is in the way' });
+  });
+
+  it('is not written by a change that does not touch it', () => {
+    const bench = obstructed('/b');
+    bench.machine.refuses = () => undefined;
+    bench.machine.files.set('/b', 'x');
+    bench.grant({ lease: 'l2', ...lease('forward', C, []) });
+    bench.settle();
+    const written = bench.steps.flatMap((step) => (step.do === 'apply' ? [step.entry.spec['path']] : []));
+    expect(written.slice(-1)).toEqual(['/a']);
+    expect(written.filter((path) => path === '/b')).toHaveLength(1);
+  });
+
+  it('does not fail such a change if the object for its content is gone', () => {
+    const bench = scene({ ...SETTINGS, kinds });
+    const big = { kind: 'File', name: 'big', spec: { path: '/big', contentFrom: { object: 'o', sha256: hash('9') } } };
+    bench.bus.objects.set(hash('9'), 'right');
+    bench.config('d', [file('/a', 'x'), big]);
+    bench.grant({ lease: 'l2', ...lease('forward', hash('d'), []) });
+    bench.settle();
+    expect(bench.last).toMatchObject({ verdict: 'applied', hash: hash('d') });
+    bench.bus.objects.clear();
+    bench.machine.files.set('/big', 'edited');
+    bench.config('e', [file('/a', 'y'), big]);
+    bench.grant({ lease: 'l3', ...lease('forward', hash('e'), []), from: hash('d'), ledger: 20 });
+    bench.settle();
+    expect(bench.last).toMatchObject({
+      lease: 'l3',
+      verdict: 'applied',
+      changed: ['/a'],
+      reason: 'left as it is: no such object',
+    });
+    expect(files(bench)).toEqual({ '/a': 'y', '/big': 'edited' });
+  });
+
+  it('fails a change that touches it, before anything is changed', () => {
+    const bench = obstructed('/a');
+    bench.grant({ lease: 'l2', ...lease('forward', C, []) });
+    bench.settle();
+    expect(bench.last).toMatchObject({ verdict: 'failed', restored: true, reason: '/b is in the way' });
+    expect([works(bench), files(bench)]).toEqual([0, { '/b': 'x', '/c': 'x' }]);
+  });
 });

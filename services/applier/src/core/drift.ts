@@ -49,9 +49,9 @@ export function overwrittenAmong(
   differences: readonly Difference[],
 ): readonly Difference[] {
   const to = inHand(state, lease.hash);
-  const wanted = new Set(to === undefined ? [] : state.settings.kinds.entries(to).map(fragmentId));
+  const desired = new Set(to === undefined ? [] : state.settings.kinds.entries(to).map(fragmentId));
   return differences.filter(({ entry, forgotten, ...difference }) => {
-    const isThere = entry !== undefined && wanted.has(fragmentId(entry)) && !changed.includes(difference.what);
+    const isThere = entry !== undefined && desired.has(fragmentId(entry)) && !changed.includes(difference.what);
     return !isThere && forgotten !== true && isOverwritten(driftText(difference));
   });
 }
@@ -73,10 +73,10 @@ export function driftToReport(
   const { differences } = lease.drift;
   const repairsNothing = lease.kind === 'repair' && differences.length > 0 && changed?.length === 0;
   if (repairsNothing && journal.sound && journal.lastDealt?.escalated?.to !== lease.hash) return [];
-  const found = [...overwritten, ...drift];
+  const all = [...overwritten, ...drift];
   if (overwritten.length === 0 && differences.some(isRestOfDrift)) return undefined;
   const isPlanned = ({ what }: Difference): boolean => differences.some((difference) => isDriftOf(difference, what));
-  if (found.every(isPlanned)) return undefined;
-  const gone = differences.filter((difference) => !found.some(({ what }) => isDriftOf(difference, what)));
-  return [...found.map(driftText), ...gone];
+  if (all.every(isPlanned)) return undefined;
+  const gone = differences.filter((difference) => !all.some(({ what }) => isDriftOf(difference, what)));
+  return [...all.map(driftText), ...gone];
 }

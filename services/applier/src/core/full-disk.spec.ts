@@ -6,7 +6,7 @@ const B = hash('b');
 const OLD = { '/a': 'old' };
 const NEW = { '/a': 'new', '/d': 'new' };
 
-/** A node on config A, with a lease to B; `bad` is whether the probe of B fails once B is there. */
+/** A node on config A, with a lease to B. `bad`: the probe of B fails once B is applied. */
 function scene(bad: boolean): Bench {
   const bench = new Bench();
   bench.config('a', [file('/a', 'old')]);
@@ -19,7 +19,7 @@ function scene(bad: boolean): Bench {
   return bench;
 }
 
-/** Steps until the journal on the disk has work in this phase. */
+/** Steps until the journal on disk has work in this phase. */
 function until(bench: Bench, phase: string): void {
   for (let i = 0; i < 100 && bench.machine.readJournal().work?.phase !== phase; i++) bench.step();
   expect(bench.machine.readJournal().work?.phase).toBe(phase);
@@ -27,7 +27,7 @@ function until(bench: Bench, phase: string): void {
 
 const files = (bench: Bench): object => Object.fromEntries(bench.machine.files);
 
-it('rolls back from memory when the journal cannot be written, and reports once it can be', () => {
+it('rolls back from memory if the journal cannot be written, and reports when it can', () => {
   const bench = scene(true);
   until(bench, 'forward');
   bench.machine.isFull = true;
@@ -39,7 +39,7 @@ it('rolls back from memory when the journal cannot be written, and reports once 
   expect(bench.last).toMatchObject({ lease: 'l2', kind: 'invalid', restored: true, hash: A });
 });
 
-it('rolls back from memory after a kill, too, though the disk has nothing but the beginning', () => {
+it('rolls back from memory after a kill too, although only the start of the work is on disk', () => {
   for (const aheadMs of [0, 70_000]) {
     const bench = scene(true);
     until(bench, 'forward');
@@ -55,7 +55,7 @@ it('rolls back from memory after a kill, too, though the disk has nothing but th
   }
 });
 
-it('rolls back a change that it cannot confirm in time, because the journal cannot be written', () => {
+it('rolls back a change that it cannot confirm in time because the journal cannot be written', () => {
   const bench = scene(false);
   until(bench, 'forward');
   bench.machine.isFull = true;
@@ -63,7 +63,7 @@ it('rolls back a change that it cannot confirm in time, because the journal cann
   expect(files(bench)).toEqual(OLD);
 });
 
-it('confirms a change whose journal could be written in time', () => {
+it('confirms a change if the journal could be written in time', () => {
   const bench = scene(false);
   until(bench, 'forward');
   bench.machine.isFull = true;
@@ -73,7 +73,7 @@ it('confirms a change whose journal could be written in time', () => {
   expect([files(bench), bench.last?.verdict]).toEqual([NEW, 'applied']);
 });
 
-it('starts nothing when the journal cannot be written, and says why once it can be', () => {
+it('starts nothing if the journal cannot be written, and says why when it can', () => {
   const bench = scene(false);
   bench.machine.configs.set(B, { fragments: [file('/a', 'new'), file('/d', 'new'), probe('p')] });
   bench.machine.isFull = true;
@@ -85,15 +85,15 @@ it('starts nothing when the journal cannot be written, and says why once it can 
   expect(bench.last?.reason).toContain(NO_SPACE.reason);
 });
 
-it('starts nothing with a config that cannot be kept, because a rollback may need it after a kill', () => {
+it('starts nothing if the config cannot be stored, because a rollback may need it after a kill', () => {
   const bench = scene(false);
   bench.machine.isFull = true;
   for (let i = 0; i < 20; i++) bench.step();
-  expect(bench.state.memory.begun?.trouble).toBe(NO_SPACE.reason);
+  expect(bench.state.memory.preparation?.trouble).toBe(NO_SPACE.reason);
   expect(bench.machine.readJournal().work).toBeUndefined();
 });
 
-it('asks for no restart of the machine that the journal does not know of', () => {
+it('does not request a reboot that is not in the journal', () => {
   const bench = scene(false);
   bench.self = { ...bench.self, capabilities: ['kind:File', 'action:reboot'] };
   bench.restart();
@@ -104,7 +104,7 @@ it('asks for no restart of the machine that the journal does not know of', () =>
   expect([bench.boots, bench.machine.rebootAsked, files(bench)]).toEqual([1, false, OLD]);
 });
 
-/** The nth write of the journal fails, and all that follow for a time. */
+/** From the nth write on, writing the journal fails for a while. */
 function failsAt(bench: Bench, nth: number, forMs: number): void {
   let writes = 0;
   for (let i = 0; i < 400 && writes <= nth; i++) {
@@ -124,7 +124,7 @@ const cases = [false, true].flatMap((bad) =>
 );
 
 it.each(cases)(
-  'ends on the old or the new config, and says so, no matter which write fails (bad: %s, for %i ms, killed: %s)',
+  'ends with the old or the new config and reports it, whichever write fails (bad: %s, for %i ms, killed: %s)',
   (bad, forMs, killed) => {
     for (let nth = 0; nth < 8; nth++) {
       const bench = scene(bad);
@@ -140,7 +140,7 @@ it.each(cases)(
   },
 );
 
-it('reports before it tidies up', () => {
+it('reports before it cleans up', () => {
   const bench = scene(false);
   bench.settle();
   const from = bench.steps.findIndex((step) => step.do === 'report' && step.report.lease === 'l2');

@@ -5,7 +5,7 @@ const EMPTY = SETTINGS.emptyHash;
 const BUS = [probe('control-plane:bus')];
 const OTHERS = [probe('control-plane:gateway')];
 
-/** A node where changes of `/net` may cut it off. */
+/** A node that a change of `/net` may cut off. */
 function bench(): Bench {
   const node = new Bench({
     ...SETTINGS,
@@ -22,7 +22,7 @@ function bench(): Bench {
   return node;
 }
 
-it('changes nothing before a guard outside of it is set, for the time at which it would roll back itself', () => {
+it('changes nothing before a guard is set for the time of its own rollback', () => {
   const node = bench();
   const set: unknown[] = [];
   node.machine.guard = (lease, atMs) => void set.push([lease, atMs, node.machine.files.get('/net')]);
@@ -32,7 +32,7 @@ it('changes nothing before a guard outside of it is set, for the time at which i
   expect(node.last).toMatchObject({ kind: 'applied', hash: A });
 });
 
-it('sets one for every lease, and again in every run', () => {
+it('sets a guard for every lease, and again in every run', () => {
   const node = bench();
   let set = 0;
   node.machine.guard = () => void (set += 1);
@@ -46,27 +46,27 @@ it('sets one for every lease, and again in every run', () => {
   expect([set, node.last?.hash]).toEqual([3, hash('b')]);
 });
 
-it('sets one again for a rollback that another process continues, and rolls back without one too', () => {
+it('sets a guard for a rollback that another process continues, and continues without one if necessary', () => {
   const node = bench();
   node.machine.probes = (name) => name !== 'gate' || !node.machine.files.has('/other');
   node.config('b', [file('/other', 'new'), probe('gate')]);
   node.grant({ hash: hash('b') });
   while (node.machine.readJournal().work?.phase !== 'rolling-back') node.step();
-  let asked = 0;
+  let guards = 0;
   node.machine.guard = () => {
-    asked += 1;
+    guards += 1;
     return { fault: 'node', reason: 'guard: no more processes' };
   };
   node.restart();
   node.settle();
-  expect(asked).toBe(1);
+  expect(guards).toBe(1);
   expect(node.bus.reports).toContainEqual(
     expect.objectContaining({ kind: 'invalid', probe: 'gate', hash: EMPTY, restored: true }),
   );
   expect(node.machine.files.has('/other')).toBe(false);
 });
 
-describe('an applier that its guard killed, because it hung', () => {
+describe('an applier that its guard killed because it hung', () => {
   const HANG = {
     lease: 'l1',
     reason: 'the applier did not respond for 20 s in the step apply, so its guard killed it',
@@ -75,7 +75,7 @@ describe('an applier that its guard killed, because it hung', () => {
   it.each([
     ['node', 'failed'],
     ['content', 'invalid'],
-  ] as const)('in a change, by the fault of the %s, is followed by one that rolls back: %s', (fault, verdict) => {
+  ] as const)('rolls back a change after a hang caused by the %s: %s', (fault, verdict) => {
     const node = bench();
     node.grant({ hash: hash('b') });
     while (!node.machine.files.has('/other')) node.step();
@@ -91,22 +91,19 @@ describe('an applier that its guard killed, because it hung', () => {
   it.each([
     ['node', 'failed'],
     ['content', 'invalid'],
-  ] as const)(
-    'before a change, by the fault of the %s, is followed by one that does not begin it: %s',
-    (fault, verdict) => {
-      const node = bench();
-      node.grant({ hash: hash('b') });
-      while (node.steps.at(-1)?.do !== 'check') node.step();
-      node.hang = { ...HANG, fault };
-      node.restart();
-      const before = node.steps.length;
-      node.settle();
-      expect(node.last).toMatchObject({ lease: 'l1', verdict, reason: HANG.reason, hash: EMPTY, restored: true });
-      expect(node.steps.slice(before).filter((step) => step.do === 'run-probes' || step.do === 'apply')).toEqual([]);
-    },
-  );
+  ] as const)('does not start the change after an earlier hang caused by the %s: %s', (fault, verdict) => {
+    const node = bench();
+    node.grant({ hash: hash('b') });
+    while (node.steps.at(-1)?.do !== 'check') node.step();
+    node.hang = { ...HANG, fault };
+    node.restart();
+    const before = node.steps.length;
+    node.settle();
+    expect(node.last).toMatchObject({ lease: 'l1', verdict, reason: HANG.reason, hash: EMPTY, restored: true });
+    expect(node.steps.slice(before).filter((step) => step.do === 'run-probes' || step.do === 'apply')).toEqual([]);
+  });
 
-  it('in one lease carries out the next one', () => {
+  it('carries out the next lease', () => {
     const node = bench();
     node.hang = { ...HANG, fault: 'content' };
     node.restart();
@@ -116,7 +113,7 @@ describe('an applier that its guard killed, because it hung', () => {
   });
 });
 
-it('fails without a guard, and has then touched nothing', () => {
+it('fails without a guard, before it changes anything', () => {
   const node = bench();
   node.machine.guard = () => ({ fault: 'node', reason: 'guard: no more processes' });
   node.grant({ hash: A });
@@ -125,7 +122,7 @@ it('fails without a guard, and has then touched nothing', () => {
   expect(node.steps.filter((step) => step.do === 'apply')).toEqual([]);
 });
 
-it('takes back what cut it off from its control plane, and says that the config is to blame', () => {
+it('rolls back a change that cuts the node off from its control plane, and blames the config', () => {
   const node = bench();
   node.machine.probes = (_name, files) => files.get('/net') !== 'new';
   node.grant({ hash: A });
@@ -134,7 +131,7 @@ it('takes back what cut it off from its control plane, and says that the config 
   expect(node.machine.files.has('/net')).toBe(false);
 });
 
-it('does not blame a config for what could not be reached before, and says what was not checked', () => {
+it('does not blame a config for what was unreachable before, and reports what was not checked', () => {
   const node = bench();
   node.machine.probes = (name) => name !== 'control-plane:gateway';
   node.grant({ hash: A });
@@ -146,7 +143,7 @@ it('does not blame a config for what could not be reached before, and says what 
   });
 });
 
-it('asks nothing of the control plane where nothing can cut the node off', () => {
+it('does not probe the control plane if a change cannot cut the node off', () => {
   const node = bench();
   node.machine.probes = (_name, files) => !files.has('/other');
   node.grant({ hash: hash('b') });
@@ -158,7 +155,7 @@ describe('the probes of the control plane', () => {
   const probed = (node: Bench) =>
     node.steps.flatMap((step) => (step.do === 'run-probes' ? [step.probes.map(({ name }) => name)] : []));
 
-  it('never leave out NATS: a node that has a lease has reached it', () => {
+  it('always include NATS, because a node with a lease has reached it', () => {
     const node = bench();
     node.machine.probes = (name) => name !== 'control-plane:bus';
     node.grant({ hash: A });
@@ -173,7 +170,7 @@ describe('the probes of the control plane', () => {
     });
   });
 
-  it('must pass after a change if there was no time to let them fail before', () => {
+  it('must pass after a change if there was no time to check them before', () => {
     const node = bench();
     let runs = 0;
     node.machine.probes = (name) => name !== 'control-plane:gateway' || (runs++ === 0 ? 'late' : false);

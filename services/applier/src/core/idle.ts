@@ -1,14 +1,20 @@
+import type { FailingProbe } from '#libs/contracts';
+import { dueProbes, failingProbes } from './health.js';
 import { leaseDemand } from './leases.js';
 import { nameOf } from './journal.js';
 import { itemStep, type Step } from './ports.js';
-import { forgottenOf, stillManaged, wayTo } from './plan.js';
+import { entriesWithObject, forgottenOf, stillManaged, planTo } from './plan.js';
 import { undone } from './preparation.js';
-import { announce, drifted, isTooHigh, mended, reborn, remade } from './reports.js';
+import { announce, boundedProbes, drifted, isTooHigh, repaired, probed, reborn, remade } from './reports.js';
 import { hasForgotten, inHand, isShown, type State } from './state.js';
-import { mendingStep, needsReboot, whatIsWrong } from './rollback.js';
+import { restoreStep, needsReboot, whatIsWrong } from './rollback.js';
 
 const LONGEST_WAIT_MS = 60_000;
 const REMAKE_STEP_MS = 30_000;
+/** What is not downloaded by then is continued by the next pass. */
+const REPAIR_FETCH_MS = 60_000;
+/** Drift checks and the like have to wait so long. */
+const PREFETCH_MS = 60_000;
 
 /**
  * The next step of an applier without work: first what needs no connection, then what it reads and sends on NATS, and
@@ -16,28 +22,33 @@ const REMAKE_STEP_MS = 30_000;
  */
 export function idleStep(state: State, nowMs: number): Step {
   return (
-    mendStep(state, nowMs) ??
+    repairStep(state, nowMs) ??
     remakeStep(state, nowMs) ??
     driftStep(state, nowMs) ??
+    healthStep(state, nowMs) ??
     busStep(state, nowMs) ??
+    prefetchStep(state, nowMs) ??
     tidyStep(state) ??
     wait(state, nowMs)
   );
 }
 
 /** A failed rollback is retried until it succeeds. */
-function mendStep(state: State, nowMs: number): Step | undefined {
+function repairStep(state: State, nowMs: number): Step | undefined {
   const { journal, memory } = state;
   const { kinds } = state.settings;
-  if (journal.sound || nowMs < memory.mend.dueMs) return undefined;
+  if (journal.sound || nowMs < memory.repair.dueMs) return undefined;
   const config = inHand(state, journal.inForce);
   if (config === undefined) return loadStep(state, nowMs);
-  const pass = mendingStep(state, config, nowMs);
+  const withObject = entriesWithObject(config)[memory.progress.fetched];
+  if (withObject !== undefined && nowMs >= memory.bus.retryAtMs)
+    return { do: 'fetch-object', entry: withObject, untilMs: nowMs + REPAIR_FETCH_MS };
+  const pass = restoreStep(state, config, nowMs);
   if (pass !== undefined) return pass;
   const isWrong = whatIsWrong(state).length > 0 || needsReboot(journal.outstanding, memory.bootId);
   return isWrong
     ? undefined
-    : { do: 'write-journal', journal: mended(state, stillManaged(journal.originals, config, kinds)) };
+    : { do: 'write-journal', journal: repaired(state, stillManaged(journal.originals, config, kinds)) };
 }
 
 /** The first thing after a reboot: recreate the links and routes of the config in force. */
@@ -48,7 +59,7 @@ function remakeStep(state: State, nowMs: number): Step | undefined {
   if (!hasForgotten(state)) return undefined;
   const config = inHand(state, journal.inForce);
   if (config === undefined) return loadStep(state, nowMs);
-  const items = forgottenOf(wayTo(config, journal.originals, kinds), kinds);
+  const items = forgottenOf(planTo(config, journal.originals, kinds), kinds);
   const item = items[progress.done];
   if (item !== undefined) return itemStep(item, nowMs + REMAKE_STEP_MS);
   if (progress.differences === undefined) return { do: 'compare', items };
@@ -63,7 +74,16 @@ function driftStep(state: State, nowMs: number): Step | undefined {
   if (!journal.sound || nowMs < memory.drift.dueMs) return undefined;
   const config = inHand(state, journal.inForce);
   if (config === undefined) return loadStep(state, nowMs);
-  return { do: 'compare', items: wayTo(config, journal.originals, kinds) };
+  return { do: 'compare', items: planTo(config, journal.originals, kinds) };
+}
+
+/** Runs the probes of the config in force at their intervals. A degraded node does not fully have that config. */
+function healthStep(state: State, nowMs: number): Step | undefined {
+  const { health } = state.memory;
+  if (!state.journal.sound) return undefined;
+  if (health.probes === undefined) return loadStep(state, nowMs);
+  const probes = dueProbes(health, nowMs);
+  return probes.length === 0 ? undefined : { do: 'start-probes', probes, round: health.round };
 }
 
 /** Loads the config in force from disk, or downloads it if the disk has lost it. */
@@ -73,8 +93,25 @@ function loadStep(state: State, nowMs: number): Step | undefined {
   return nowMs < memory.bus.retryAtMs ? undefined : { do: 'fetch-config', hash: journal.inForce, mustKeep: false };
 }
 
+/**
+ * Downloads what a lease needs while the node is drained for it. Otherwise the download would use up the time to apply,
+ * and the node would stay drained for longer.
+ */
+function prefetchStep({ journal, memory, settings }: State, nowMs: number): Step | undefined {
+  const { lease, prefetch, bus } = memory;
+  if (lease?.phase !== 'draining' || lease.from !== journal.inForce || !journal.sound) return undefined;
+  if (lease.hash === settings.emptyHash) return undefined;
+  const dueMs = prefetch?.lease === lease.lease ? prefetch.dueMs : nowMs;
+  return nowMs < Math.max(dueMs, bus.retryAtMs)
+    ? undefined
+    : { do: 'prefetch', lease: lease.lease, hash: lease.hash, untilMs: nowMs + PREFETCH_MS };
+}
+
+/** Not during a drain: it would delete what was downloaded for the lease. */
 function tidyStep({ journal, memory }: State): Step | undefined {
-  return memory.untidy ? { do: 'tidy', configs: [journal.inForce], journal } : undefined;
+  return memory.untidy && memory.lease?.phase !== 'draining'
+    ? { do: 'tidy', configs: [journal.inForce], journal }
+    : undefined;
 }
 
 function busStep(state: State, nowMs: number): Step | undefined {
@@ -83,16 +120,18 @@ function busStep(state: State, nowMs: number): Step | undefined {
   if (memory.statusReadMs === undefined || nowMs >= memory.statusDueMs) return { do: 'read-status' };
   if (isOutdated(state) && nowMs >= memory.reborn.dueMs) return { do: 'write-journal', journal: reborn(state) };
   const pending = journal.report !== undefined && !isShown(state) ? journal.report : undefined;
-  if (pending !== undefined && memory.sent.count === 0 && !(memory.announce && pending.kind === 'announced'))
+  if (pending !== undefined && memory.reportRetry.count === 0 && !(memory.announce && pending.kind === 'announced'))
     return { do: 'report', report: pending };
   if (memory.announce) return { do: 'write-journal', journal: announce(state) };
   const news = newDrift(state);
   if (news !== undefined) return { do: 'write-journal', journal: drifted(state, news) };
+  const failing = isShown(state) ? newlyFailing(state, nowMs) : undefined;
+  if (failing !== undefined) return { do: 'write-journal', journal: probed(state, failing) };
   if (nowMs >= memory.leaseDueMs) return { do: 'read-lease' };
   const answer = leaseStep(state, nowMs);
   if (answer !== undefined) return answer;
-  if (pending === undefined || nowMs < memory.sent.dueMs) return undefined;
-  return memory.statusReadMs < memory.sent.dueMs ? { do: 'read-status' } : { do: 'report', report: pending };
+  if (pending === undefined || nowMs < memory.reportRetry.dueMs) return undefined;
+  return memory.statusReadMs < memory.reportRetry.dueMs ? { do: 'read-status' } : { do: 'report', report: pending };
 }
 
 /** The answer to a lease that cannot be started. A lease that can be started already was, when it was read. */
@@ -100,28 +139,31 @@ function leaseStep(state: State, nowMs: number): Step | undefined {
   const { journal, memory } = state;
   const { lease } = memory;
   if (lease === undefined) return undefined;
-  const named = { ...nameOf(lease), verdict: 'refused' } as const;
+  const report = { ...nameOf(lease), verdict: 'refused' } as const;
   switch (leaseDemand(state, lease)) {
     case 'stale':
       return {
         do: 'write-journal',
-        journal: undone(state, { ...named, reason: `planned from ${lease.from}, but the node has ${journal.inForce}` }),
+        journal: undone(state, {
+          ...report,
+          reason: `planned from ${lease.from}, but the node has ${journal.inForce}`,
+        }),
       };
     case 'early':
       return {
         do: 'write-journal',
         journal: undone(state, {
-          ...named,
+          ...report,
           reason: 'nothing was started: it was granted before the machine restarted',
         }),
       };
     case 'ended':
       return {
         do: 'write-journal',
-        journal: undone(state, { ...named, reason: `ended as ${lease.because} before it was started` }),
+        journal: undone(state, { ...report, reason: `ended as ${lease.because} before it was started` }),
       };
     case 'again':
-      return isShown(state) && memory.lost !== undefined && nowMs >= memory.lost.dueMs
+      return isShown(state) && memory.viewRetry !== undefined && nowMs >= memory.viewRetry.dueMs
         ? { do: 'write-journal', journal: announce(state) }
         : undefined;
     case 'begin':
@@ -144,16 +186,39 @@ function isOutdated(state: State): boolean {
 /** The drift that was found, if it differs from the last report. */
 function newDrift({ memory: { drift, status } }: State): readonly string[] | undefined {
   const last = drift.reported ?? status?.drifted ?? [];
-  return drift.found === undefined || sameTexts(drift.found, last) ? undefined : drift.found;
+  return drift.latest === undefined || sameTexts(drift.latest, last) ? undefined : drift.latest;
+}
+
+/**
+ * How long the same probes fail until other reasons are reported. Each report is stored, and many reasons contain a
+ * number that differs each time, such as a duration. But a number can also be what matters, such as an HTTP status.
+ */
+const OTHER_WORDS_MS = 60_000;
+const OTHER_NUMBERS_MS = 3_600_000;
+
+/** The failing probes, if others are shown, or the same ones with other reasons. */
+function newlyFailing({ memory: { health, status } }: State, nowMs: number): readonly FailingProbe[] | undefined {
+  const probes = health.isNew ? failingProbes(health) : undefined;
+  if (probes === undefined) return undefined;
+  const [failing, shown] = [boundedProbes(probes), status?.failingProbes ?? []];
+  const isOther = (part: (one: FailingProbe) => string): boolean => !sameTexts(failing.map(part), shown.map(part));
+  if (isOther(({ probe }) => probe)) return failing;
+  const waitMs = isOther(({ reason }) => reason.replace(/\d+/g, '')) ? OTHER_WORDS_MS : OTHER_NUMBERS_MS;
+  const isDue = nowMs >= (health.reportedMs ?? -Infinity) + waitMs;
+  return isDue && isOther(({ reason }) => reason) ? failing : undefined;
 }
 
 function wait(state: State, nowMs: number): Step {
   const { journal, memory } = state;
-  const dues = [nowMs + LONGEST_WAIT_MS, journal.sound ? memory.drift.dueMs : memory.mend.dueMs];
+  const dues = [
+    nowMs + LONGEST_WAIT_MS,
+    ...(journal.sound ? [memory.drift.dueMs, ...memory.health.dueMs.values()] : [memory.repair.dueMs]),
+  ];
   if (nowMs < memory.bus.retryAtMs)
     return { do: 'wait', untilMs: Math.min(...dues.filter((due) => due > nowMs), memory.bus.retryAtMs) };
   dues.push(memory.statusDueMs, memory.leaseDueMs);
-  if (journal.report !== undefined && !isShown(state)) dues.push(memory.sent.dueMs);
+  if (memory.prefetch !== undefined && memory.prefetch.lease === memory.lease?.lease) dues.push(memory.prefetch.dueMs);
+  if (journal.report !== undefined && !isShown(state)) dues.push(memory.reportRetry.dueMs);
   if (isOutdated(state)) dues.push(memory.reborn.dueMs);
   return { do: 'wait', untilMs: Math.min(...dues.filter((due) => due > nowMs)) };
 }

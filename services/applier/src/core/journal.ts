@@ -1,4 +1,5 @@
 import type { Action, LeaseKind, LeaseView, NodeReport, Verdict } from '#libs/contracts';
+import { CONFIRM_SHARE } from '#libs/manifests/lean';
 
 /**
  * What the applier remembers across kill -9 and reboots: one JSON document that is replaced as a whole, with fsync. It
@@ -19,6 +20,8 @@ export interface Journal {
   /** While `sound` is false: the actions that the rollback could not take. */
   readonly outstanding?: PendingActions | undefined;
   readonly lastDealt: LeaseResult | undefined;
+  /** The commands that ran when the config in force was applied, as `Exec/<name>`. */
+  readonly ran?: readonly string[] | undefined;
   /** The unfinished work. */
   readonly work: Work | undefined;
   /** What existed before Sluice first managed it, by resource. */
@@ -32,7 +35,7 @@ export interface Journal {
 /** A report without its time, which is added each time it is sent. */
 export type OwnReport = Omit<NodeReport, 'at'>;
 
-/** What a lease is called, and where it was read. */
+/** Identifies a lease, and where it was read. */
 export interface LeaseName {
   readonly lease: string;
   readonly change: string;
@@ -41,7 +44,7 @@ export interface LeaseName {
   readonly ledger?: number | undefined;
 }
 
-/** The lease that was last finished, undone or refused. It never starts again. */
+/** The last lease that was finished, rolled back or refused. It never starts again. */
 export interface LeaseResult extends LeaseName {
   readonly verdict: Exclude<Verdict, ''>;
   readonly reason: string;
@@ -50,6 +53,10 @@ export interface LeaseResult extends LeaseName {
    * continues with it.
    */
   readonly escalated?: (Escalation & { readonly to: string }) | undefined;
+  /** The commands that a rollback could not undo. */
+  readonly notUndone?: readonly string[];
+  /** The lease ended before anything on the node was changed. */
+  readonly untouched?: true | undefined;
 }
 
 /**
@@ -93,10 +100,15 @@ interface Intent extends LeaseName {
   /** After this time nothing is confirmed. The rest of the lease is for the rollback. */
   readonly rollBackAtMs: number;
   readonly probes: ProbesBefore;
+  /** The commands of `to` that ran, or may have run before a kill, as `Exec/<name>`. Only `undo` can undo them. */
+  readonly ran: readonly string[];
+  /** In a rollback lease: the commands that ran when `from` was applied, and that `to` does not have. */
+  readonly toUndo: readonly string[];
   /** How the node differed from `to` before the change. */
   readonly changed: readonly string[];
   /** Resources of the config in force that the change touches, as they were before it. */
   readonly before?: Originals | undefined;
+  readonly scope: Scope;
   /** The boot on which the work began. A later boot has started with the new content. */
   readonly begunOn?: string | undefined;
   /** Journaled before the reboot command runs, so that the next process knows why the machine rebooted. */
@@ -105,10 +117,25 @@ interface Intent extends LeaseName {
 }
 
 /**
- * Each probe of a change, by name. One that `passed` before the change, and one that is `required` because it is new or
- * changed, must pass after it. One that `failed` may fail again.
+ * What a lease changes. It neither writes nor removes anything else, and cannot fail because of it: the owner of a
+ * folder can put something in the way at any time, and could so stop every change of the node. That is drift instead.
  */
-export type ProbesBefore = Readonly<Record<string, 'passed' | 'required' | 'failed'>>;
+export interface Scope {
+  /**
+   * The resources whose entries differ between the config in force and the new one, and those that have drifted and are
+   * repaired. Undefined if all of them count, because the node is degraded. An entry without resources counts by its
+   * id.
+   */
+  readonly touched: readonly string[] | undefined;
+  /** Resources that stay as they are although the node differs from the config, or cannot be read there, and why. */
+  readonly aside: Readonly<Record<string, string>>;
+}
+
+/**
+ * Each probe of a change, by name. One that `passed` before the change, one that is `required` because it is new or
+ * changed, and one that is `unknown` because its time ran out must pass after it. One that `failed` may fail again.
+ */
+export type ProbesBefore = Readonly<Record<string, 'passed' | 'required' | 'unknown' | 'failed'>>;
 
 export interface ForwardWork extends Intent {
   readonly phase: 'forward';
@@ -122,12 +149,14 @@ export interface RollbackWork extends Intent {
   readonly failure: Failure;
   /** An escalation during the rollback; `escalated` is the one during the change. */
   readonly rollbackEscalated?: Escalation | undefined;
+  /** How many processes have begun to undo a command, as `Exec/<name>`. An undo may end the applier. */
+  readonly undosBegun?: Readonly<Record<string, number>> | undefined;
 }
 
 /**
- * Whether the work may go on before the journal says so. After a kill the next process comes to the same end: it
- * continues from what is on the disk, finds the same failure or the deadline, and rolls back. This does not hold for
- * the start and the end of work, nor for a reboot, which would be requested again and again.
+ * Whether the work may continue before the journal says so. After a kill, the next process reaches the same result: it
+ * continues from what is on disk, finds the same failure or the deadline, and rolls back. This does not apply to the
+ * start and the end of work, nor to a reboot, which would be requested again and again.
  */
 export const mayBeWrittenLater = (now: Work | undefined, next: Work | undefined): boolean =>
   now !== undefined && next !== undefined && (next.reboot === undefined || next.reboot === now.reboot);
@@ -142,7 +171,13 @@ export interface Failure {
   readonly escalated?: Escalation | undefined;
 }
 
-/** The applier hung in this lease, and its guard killed it. The lease goes no further. */
+export const failureOf = ({ fault, reason }: Pick<Failure, 'fault' | 'reason'>): Failure => ({
+  fault,
+  reason,
+  probe: '',
+});
+
+/** The applier hung under this lease, and its guard killed it. The lease is not continued. */
 export interface Hang extends Pick<Failure, 'fault' | 'reason'> {
   readonly lease: string;
 }
@@ -156,7 +191,7 @@ export interface Original {
    * them.
    */
   readonly made: readonly string[];
-  /** `was` has only what the entry of the resource does not say: the entry is applied first. */
+  /** `was` contains only what the entry of the resource does not say. The entry is applied first. */
   readonly entryFirst?: boolean;
 }
 export type Originals = Readonly<Record<string, Original>>;
@@ -181,9 +216,8 @@ export function newJournal(node: string, emptyHash: string): Journal {
   };
 }
 
-/** The share of a lease after which the rollback begins. */
-const FORWARD_SHARE = 2 / 3;
-export const rollBackAt = (readMs: number, applyMs: number): number => readMs + applyMs * FORWARD_SHARE;
+/** When the rollback begins. */
+export const rollBackAt = (readMs: number, applyMs: number): number => readMs + applyMs * CONFIRM_SHARE;
 
 export const nameOf = ({ lease, change, pool, ledger }: LeaseName): LeaseName => ({ lease, change, pool, ledger });
 
@@ -192,7 +226,7 @@ export function forward(
   lease: LeaseView,
   readMs: number,
   bootId: string,
-  found: Pick<Intent, 'probes' | 'changed' | 'before' | 'escalated'>,
+  intent: Pick<Intent, 'probes' | 'toUndo' | 'changed' | 'before' | 'scope' | 'escalated'>,
 ): ForwardWork {
   return {
     phase: 'forward',
@@ -206,6 +240,7 @@ export function forward(
     begunOn: bootId,
     readMs,
     rollBackAtMs: rollBackAt(readMs, lease.applyMs),
-    ...found,
+    ran: [],
+    ...intent,
   };
 }

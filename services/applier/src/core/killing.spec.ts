@@ -11,7 +11,7 @@ const ACTIONS: readonly (readonly Action[])[] = [
   [{ kind: 'drain' }, { kind: 'reboot' }],
 ];
 
-/** Numbers below 1 from a seed. */
+/** Random numbers below 1 from a seed. */
 function chances(seed: number): () => number {
   let chance = seed;
   return () => {
@@ -24,10 +24,7 @@ function chances(seed: number): () => number {
 const OLD = { '/a': 'old', '/b': 'old', '/c': 'mine' };
 const NEW = { '/a': 'new', '/b': 'its own', '/c': 'new', '/d': 'new' };
 
-/**
- * A node on config A (two files; /b and /c had contents of their own), a lease to B, and a world that may be against
- * it.
- */
+/** A node on config A (two files; /b and /c had their own content before), a lease to B, and a world with faults. */
 function scene(chance: () => number): { readonly bench: Bench; readonly actions: readonly Action[] } {
   const bench = new Bench();
   if (chance() < 0.7) bench.self = { ...SELF, capabilities: ABLE };
@@ -57,7 +54,7 @@ function scene(chance: () => number): { readonly bench: Bench; readonly actions:
   return { bench, actions };
 }
 
-/** Kills, reboots, lost connections, lost time and full disks at any step; then peace. */
+/** Kills, reboots, lost connections, lost time and full disks at any step. Then no more faults. */
 function storm(bench: Bench, chance: () => number): void {
   for (let i = 0; i < 120; i++) {
     const luck = chance();
@@ -79,7 +76,7 @@ function storm(bench: Bench, chance: () => number): void {
   bench.pass(400_000);
 }
 
-it(`ends on the old or the new config, whatever it is killed in (${SEEDS} seeds)`, () => {
+it(`ends with the old or the new config, whenever it is killed (${SEEDS} seeds)`, () => {
   const verdicts = new Map<string, number>();
   for (let seed = 1; seed <= SEEDS; seed++) {
     const chance = chances(seed);
@@ -99,7 +96,7 @@ it(`ends on the old or the new config, whatever it is killed in (${SEEDS} seeds)
       report: [journal.inForce, 'l2', true],
     });
     expect(journal.lastDealt?.verdict === 'applied').toBe(journal.inForce === B);
-    // What ran was started with what stands there, wherever that was for the actions to see to.
+    // Services run with the current content, if the actions are responsible for it.
     if (actions.length > 0)
       expect({ seed, running: Object.fromEntries(bench.machine.running) }).toEqual({ seed, running: named.files });
     expect(bench.bus.status).toMatchObject({ lease: 'l2', hash: journal.inForce, verdict: journal.lastDealt?.verdict });

@@ -2,13 +2,13 @@ import type { LeaseView } from '#libs/contracts';
 import type { State } from './state.js';
 
 /**
- * What a lease, as read from the leader, asks of this applier:
- * - `begin` it;
- * - `stale`: it was planned from another hash than the one in force, nothing is done;
- * - `early`: it was granted before this boot of the machine was known, nothing is done;
- * - `ended` before it was begun: it is never begun, and that is said;
- * - `again`: it was dealt with, and its keeper does not know;
- * - nothing.
+ * What to do with a lease that was read from the leader:
+ * - `begin`: start it;
+ * - `stale`: it was planned from another hash than the one in force, so nothing is done;
+ * - `early`: it was granted before this boot of the machine was known, so nothing is done;
+ * - `ended`: it ended before it was started, so report that and never start it;
+ * - `again`: it is finished, and the scheduler does not know, so report again;
+ * - otherwise nothing.
  */
 export type LeaseDemand = 'begin' | 'stale' | 'early' | 'ended' | 'again' | 'nothing';
 
@@ -28,8 +28,8 @@ export function leaseDemand(state: State, lease: LeaseView | undefined): LeaseDe
 }
 
 /**
- * Whether the lease is older than the last one that this node dealt with: somebody has written an old value again. A
- * ledger that is behind that lease was started over or restored, so its sequences cannot be compared.
+ * Whether the lease is older than the last one that this node finished: an old value was written again. If the ledger
+ * ends before that lease, it was started over or restored, and its sequences cannot be compared.
  */
 function isReplayed({ journal, memory }: State, { ledger }: LeaseView): boolean {
   const lastLedger = journal.lastDealt?.ledger ?? 0;

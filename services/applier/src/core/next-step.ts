@@ -12,12 +12,12 @@ import { workingStep } from './working.js';
  * 2 After two thirds of the lease, nothing new starts and nothing is confirmed: the rollback begins.
  * 3 The config in force changes in one write of the journal. The same write ends the work and creates the report.
  * 4 Unfinished work is confirmed or rolled back before the applier reads or sends anything on NATS.
- * 5 A lease that was finished, undone or refused never starts again.
+ * 5 A lease that was finished, rolled back or refused never starts again.
  * 6 Reports are sent only while there is no work.
  * 7 Work that has started does not wait for a journal that cannot be written. Only its end, and a reboot, do: the
  *   rollback is carried out from memory, and recorded when that is possible.
  * 8 Nothing on the node changes before a guard outside this process runs. Each run sets one for each lease.
- * 9 A lease in which an applier hung goes no further.
+ * 9 A lease in which an applier hung is not continued. A guard continues none: it only rolls back.
  */
 export function nextStep(state: State, nowMs: number): Step {
   const step = chosenStep(state, nowMs);
@@ -29,6 +29,6 @@ export function nextStep(state: State, nowMs: number): Step {
 
 function chosenStep(state: State, nowMs: number): Step {
   if (state.journal.work !== undefined) return workingStep(state, state.journal.work, nowMs);
-  if (state.memory.begun !== undefined) return preparingStep(state, state.memory.begun, nowMs);
+  if (state.memory.preparation !== undefined) return preparingStep(state, state.memory.preparation, nowMs);
   return idleStep(state, nowMs);
 }

@@ -1,4 +1,5 @@
 import type { Config, ConfigEntry } from '#libs/contracts';
+import { objectRefOf } from '#libs/manifests/lean';
 import type { Originals } from './journal.js';
 import type { Item, Kinds } from './ports.js';
 
@@ -8,7 +9,7 @@ import type { Item, Kinds } from './ports.js';
  * Backends skip what is already correct, so this list also serves to continue after a crash, repair drift and roll
  * back.
  */
-export const wayTo = oncePerConfig((config, originals, kinds) => {
+export const planTo = oncePerConfig((config, originals, kinds) => {
   const managed = new Set(kinds.entries(config).flatMap((entry) => kinds.resources(entry)));
   const strays = Object.keys(originals)
     .filter((key) => !managed.has(key))
@@ -24,12 +25,12 @@ export const wayTo = oncePerConfig((config, originals, kinds) => {
   return [...restores, ...inOrder(config, kinds).map((entry): Item => ({ do: 'apply', entry }))];
 });
 
-/** The same without Exec, which cannot be undone and is not run in a rollback. */
+/** The same without Exec, which does not run during a rollback. */
 export const rollbackTo = oncePerConfig((config, originals, kinds) =>
-  wayTo(config, originals, kinds).filter((item) => item.do === 'restore' || kinds.resources(item.entry).length > 0),
+  planTo(config, originals, kinds).filter((item) => item.do === 'restore' || kinds.resources(item.entry).length > 0),
 );
 
-/** Tells the entries that are not among these: none has the same kind, name and spec. */
+/** Selects the entries that are not among these, which means that none has the same kind, name and spec. */
 export function notAmong(entries: readonly ConfigEntry[]): (entry: ConfigEntry) => boolean {
   const textOf = ({ kind, name, spec }: ConfigEntry): string => JSON.stringify([kind, name, spec]);
   const texts = new Set(entries.map(textOf));
@@ -37,8 +38,8 @@ export function notAmong(entries: readonly ConfigEntry[]): (entry: ConfigEntry) 
 }
 
 /**
- * The items of a rollback: what the change touched becomes what it was before it, drift included. Everything else
- * is applied as the config says.
+ * The items of a rollback. What the change touched becomes what it was before, including drift. Everything else is
+ * applied as in the config.
  */
 export function rollbackItems(
   config: Config,
@@ -48,27 +49,33 @@ export function rollbackItems(
 ): readonly Item[] {
   const all = rollbackTo(config, originals, kinds);
   if (before === undefined) return all;
-  const known = ROLLBACKS.get(before);
-  if (known?.all === all) return known.items;
+  const cached = ROLLBACKS.get(before);
+  if (cached?.all === all) return cached.items;
   const items = all.flatMap((item) => (item.do === 'restore' ? [item] : backTo(item, before, kinds)));
   ROLLBACKS.set(before, { all, items });
   return items;
 }
 
-/** Every step asks for all items. */
+/** Every step needs all items. */
 const ROLLBACKS = new WeakMap<Originals, { readonly all: readonly Item[]; readonly items: readonly Item[] }>();
 
 function backTo(item: Item & { readonly do: 'apply' }, before: Originals, kinds: Kinds): readonly Item[] {
-  const known = kinds.resources(item.entry).flatMap((key) => {
+  const cached = kinds.resources(item.entry).flatMap((key) => {
     const original = before[key];
     return original === undefined ? [] : [{ key, original }];
   });
-  const restores = known.map(({ key, original }): Item => ({ do: 'restore', key, original }));
-  const isWhole = known.length > 0 && known.every(({ original }) => original.entryFirst !== true);
+  // In the order of planTo: a unit is stopped before its files are restored, and started after that.
+  const restores = cached
+    .sort((a, b) => compareText(b.key, a.key))
+    .map(({ key, original }): Item => ({ do: 'restore', key, original }));
+  const isWhole = cached.length > 0 && cached.every(({ original }) => original.entryFirst !== true);
   return isWhole ? restores : [item, ...restores];
 }
 
-/** Caches the list per config: every step asks for all items, and with thousands of files that would take minutes. */
+/**
+ * Caches the list per config: every step needs all items, and with thousands of files, computing them each time would
+ * take minutes.
+ */
 function oncePerConfig(
   plan: (config: Config, originals: Originals, kinds: Kinds) => readonly Item[],
 ): (config: Config, originals: Originals, kinds: Kinds) => readonly Item[] {
@@ -116,6 +123,10 @@ export function claimedTwice(config: Config, kinds: Kinds): string | undefined {
   }
   return undefined;
 }
+
+/** The entries whose content is in the object store. */
+export const entriesWithObject = (config: Config): readonly ConfigEntry[] =>
+  config.fragments.filter((entry) => objectRefOf(entry) !== undefined);
 
 export const probesOf = (config: Config): readonly ConfigEntry[] =>
   config.fragments.filter((entry) => entry.kind === 'Probe');

@@ -1,5 +1,5 @@
 import type { Action, Config, ConfigEntry, LeaseView, StatusView } from '#libs/contracts';
-import type { Failure, Journal, Original, Originals, OwnReport, Work } from './journal.js';
+import type { Failure, Journal, Original, Originals, OwnReport, Scope, Work } from './journal.js';
 
 /** What the core needs to know about kinds. Pure. */
 export interface Kinds {
@@ -9,19 +9,27 @@ export interface Kinds {
   entries(config: Config): readonly ConfigEntry[];
   /** The kinds that the kernel loses at a reboot. */
   readonly forgotten: readonly string[];
-  /** The kinds whose resources have more to them than their entries say, such as the owner of a file. */
+  /** The kinds whose resources have properties that their entries do not name, such as the owner of a file. */
   readonly snapshots: readonly string[];
+  /**
+   * The kinds whose resources depend on nothing else in a config, such as files. A lease leaves alone those that it
+   * does not touch.
+   */
+  readonly independent: readonly string[];
   /**
    * Whether the change from one config to another may cut the node off. If so, the probes of the control plane run too.
    */
   mayCutOff(from: Config, to: Config): boolean;
   /** Probes of what a node must reach to get leases, whatever its config says. */
   readonly controlPlane: readonly ConfigEntry[];
-  /** The ones to check before a change. The others passed: the node could not have a lease otherwise. */
+  /**
+   * The ones to check before a change. The others are known to pass, because the node could not have received its lease
+   * otherwise.
+   */
   readonly controlPlaneBefore: readonly ConfigEntry[];
   /**
-   * The resources that an entry manages, such as `path:/etc/motd`; none for an Exec, which cannot be undone. No two
-   * entries may share one.
+   * The resources that an entry manages, such as `path:/etc/motd`; none for an Exec, which cannot be rolled back. No
+   * two entries may share one.
    */
   resources(entry: ConfigEntry): readonly string[];
 }
@@ -39,7 +47,7 @@ export const guardStep = ({ lease, applyMs }: Pick<Work, 'lease' | 'applyMs'>, a
   applyMs,
 });
 export const itemStep = (item: Item, untilMs: number): Step => (item.do === 'apply' ? { ...item, untilMs } : item);
-/** The same during a rollback: on a disk that is full, it may use the space that was set aside for it. */
+/** The same during a rollback: on a full disk, it may use the space that was set aside for it. */
 export const rollbackItemStep = (item: Item, untilMs: number): Step =>
   item.do === 'apply' ? { ...item, untilMs, isRollback: true } : { ...item, isRollback: true };
 
@@ -56,37 +64,78 @@ export type Step =
    * cannot be stored is refused: without it, a rollback could not be finished after a kill.
    */
   | { readonly do: 'fetch-config'; readonly hash: string; readonly mustKeep: boolean }
+  /**
+   * Makes sure that the content of this entry is on this machine: downloads it from the object store if the node does
+   * not have it. Changes nothing. If it fails, the downloaded part is kept for the next try.
+   */
+  | { readonly do: 'fetch-object'; readonly entry: ConfigEntry; readonly untilMs: number }
+  /**
+   * Downloads the config of a lease that has not begun, and the objects of that config, as far as possible. Changes
+   * nothing, and ends early when a notice arrives. What was downloaded is kept for the next try.
+   */
+  | { readonly do: 'prefetch'; readonly lease: string; readonly hash: string; readonly untilMs: number }
   /** Checks whether this node can apply the config. Changes nothing. */
   | {
       readonly do: 'check';
       readonly config: Config;
+      /** The config in force. */
+      readonly from: Config;
       readonly entries: readonly ConfigEntry[];
       readonly actions: readonly Action[];
-      readonly taken: readonly string[];
+      /** Of what Sluice manages. Those that no entry manages any more are to be restored. */
+      readonly originals: Originals;
+      readonly scope: Scope;
     }
-  /** Saves the originals of the resources of these entries, except `known` ones. Contents go to the state folder. */
-  | { readonly do: 'read-before'; readonly entries: readonly ConfigEntry[]; readonly known: Originals }
-  /** Reads the resources of these entries as they are before the lease, with what the entries do not say. */
-  | { readonly do: 'snapshot'; readonly entries: readonly ConfigEntry[] }
-  | { readonly do: 'run-probes'; readonly probes: readonly ConfigEntry[]; readonly untilMs: number }
-  /** Makes sure that another process rolls back if this one hangs, or is gone at this time and has not confirmed. */
+  /**
+   * Saves the originals of the resources of these entries, except `known` ones. Contents go to the state folder.
+   * Refused if that takes longer than `untilMs`: a file may be of any size.
+   */
+  | {
+      readonly do: 'read-before';
+      readonly entries: readonly ConfigEntry[];
+      readonly originals: Originals;
+      readonly untilMs: number;
+    }
+  /**
+   * Reads the resources of these entries as they are before the lease, including properties that the entries do not
+   * name. Refused if that takes longer than `untilMs`.
+   */
+  | { readonly do: 'snapshot'; readonly entries: readonly ConfigEntry[]; readonly untilMs: number }
+  /** `fault`: what is to blame if the applier hangs in this step. */
+  | {
+      readonly do: 'run-probes';
+      readonly probes: readonly ConfigEntry[];
+      readonly untilMs: number;
+      readonly fault: Failure['fault'];
+    }
+  /** Starts these probes and does not wait for them: a notice of this round brings their results. */
+  | { readonly do: 'start-probes'; readonly probes: readonly ConfigEntry[]; readonly round: number }
+  /**
+   * Makes sure that another process rolls back if this one hangs, or if it is gone and has not confirmed by this time.
+   */
   | { readonly do: 'guard'; readonly lease: string; readonly atMs: number; readonly applyMs: number }
+  /** Runs the check of an Exec, which says whether its command is needed. */
+  | { readonly do: 'check-command'; readonly entry: ConfigEntry; readonly untilMs: number }
+  /** An Exec: its check has just said that its command is needed. */
   | { readonly do: 'apply'; readonly entry: ConfigEntry; readonly untilMs: number; readonly isRollback?: true }
   | { readonly do: 'restore'; readonly key: string; readonly original: Original; readonly isRollback?: true }
+  /** Undoes what the command of an Exec did. */
+  | { readonly do: 'undo'; readonly entry: ConfigEntry; readonly untilMs: number }
   /**
-   * Takes an action after these items were applied. What they say about a unit also applies to its restart. A reboot is
-   * only started by this step.
+   * Takes an action after these items were applied. What the items say about a unit also applies to its restart. For a
+   * reboot, this step only requests it.
    */
   | { readonly do: 'act'; readonly action: Action; readonly items: readonly Item[]; readonly untilMs: number }
   /** Checks whether a unit runs whose restart or reload failed before. */
   | { readonly do: 'read-unit'; readonly unit: string; readonly untilMs: number }
   /**
-   * Waits until the machine has finished starting, but not longer than this: until then something may only be late.
+   * Waits until the machine has finished starting, but not longer than this. Before that, a failure may only mean that
+   * something is not up yet.
    */
   | { readonly do: 'settle'; readonly untilMs: number }
   /** Reads back how the node differs from these items. */
   | { readonly do: 'compare'; readonly items: readonly Item[] }
-  /** Deletes configs and contents that nothing refers to any more. Nothing depends on it. */
+  /** Deletes configs and contents that nothing refers to any more. No other step depends on it. */
   | { readonly do: 'tidy'; readonly configs: readonly string[]; readonly journal: Journal }
   | { readonly do: 'read-status' }
   | { readonly do: 'read-lease' }
@@ -100,31 +149,49 @@ export interface Difference {
   readonly how: string;
   /** The entry that the node differs from; undefined if no config manages the resource any more. */
   readonly entry?: ConfigEntry;
-  /** It is gone because the daemon that holds it has restarted, not because somebody removed it. */
+  /** It could not be read. */
+  readonly unreadable?: true;
+  /** It is gone because the daemon that holds it has restarted, not because anyone removed it. */
   readonly forgotten?: boolean;
 }
 export interface ProbeResult {
   readonly name: string;
   readonly passed: boolean;
   readonly reason: string;
-  /** The time was over before a single try had its whole timeout. So nobody knows whether the probe fails. */
+  /** The time ended before a single try had its whole timeout, so it is unknown whether the probe fails. */
   readonly isCutShort?: true;
 }
 /** Why something was not done. `content`: the node rejects the config, and would reject it again. */
 export type Refusal = Pick<Failure, 'fault' | 'reason'>;
 
+/** Why an entry, or an action, cannot be carried out. */
+export type CheckRefusal = Refusal & { readonly entry?: ConfigEntry };
+
+export interface CheckResult {
+  readonly refusals: readonly CheckRefusal[];
+  /** Resources that are not restored, because what is there now belongs to another one, and why. */
+  readonly shared: Readonly<Record<string, string>>;
+}
+
 /** The outcome of each step. */
 export interface Outcomes {
-  /** Why it could not be written: then the one before still counts on the disk. */
+  /** Why it could not be written. The previous journal on disk still counts. */
   'write-journal': Refusal | undefined;
   'load-config': Config | undefined;
   'fetch-config': Config | Refusal;
-  check: readonly Refusal[];
+  /** `mayCome`: another try may succeed. */
+  'fetch-object': (Refusal & { readonly mayCome?: true }) | undefined;
+  /** `isOver`: everything is here, or another try would not help. */
+  prefetch: { readonly isOver: boolean };
+  check: CheckResult;
   'read-before': Originals | Refusal;
   snapshot: Originals | Refusal;
   'run-probes': readonly ProbeResult[];
+  'start-probes': void;
   guard: Refusal | undefined;
+  'check-command': Refusal | typeof UNNEEDED | undefined;
   apply: Refusal | undefined;
+  undo: Refusal | undefined;
   restore: Refusal | undefined;
   act: Refusal | undefined;
   'read-unit': Refusal | undefined;
@@ -137,17 +204,23 @@ export interface Outcomes {
   wait: void;
 }
 export type Outcome = Outcomes[Step['do']];
+/** The command of an Exec does not run, because its check says that nothing has to be done. */
+export const UNNEEDED = 'unneeded';
 /** The outcome of a step that needs NATS, if there is no connection or no answer. */
 export const UNREACHABLE = 'unreachable';
 export type StepOf<D extends Step['do']> = Extract<Step, { readonly do: D }>;
 
-/** Messages from outside. They are only hints: everything that decides is read from the leader of the stream. */
+/**
+ * Messages from outside, which are only hints: every decision is based on what is read from the leader of the stream.
+ * Also the results of probes.
+ */
 export type Notice =
-  | { readonly heard: 'lease'; readonly lease: LeaseView }
-  | { readonly heard: 'status'; readonly status: StatusView }
-  | { readonly heard: 'connected' }
+  | { readonly kind: 'lease'; readonly lease: LeaseView }
+  | { readonly kind: 'status'; readonly status: StatusView }
+  | { readonly kind: 'connected' }
+  | { readonly kind: 'probed'; readonly round: number; readonly results: readonly ProbeResult[] }
   | {
-      readonly heard: 'self';
+      readonly kind: 'self';
       readonly labels: Readonly<Record<string, string>>;
       readonly capabilities: readonly string[];
     };

@@ -1,28 +1,29 @@
-import type { Config, ConfigEntry } from '#libs/contracts';
+import { EMPTY_CONFIG, type Config, type ConfigEntry, type LeaseView } from '#libs/contracts';
 import { mayRestart } from './actions.js';
+import { commandsToUndo } from './commands.js';
 import { driftToReport, replacedItems } from './drift.js';
 import { forward, nameOf, rollBackAt, type LeaseResult, type Failure, type Journal } from './journal.js';
-import { checkedBefore, probesBefore } from './probing.js';
-import { claimedTwice, inOrder, notAmong, wayTo } from './plan.js';
-import { guardStep, type Step } from './ports.js';
-import { deal } from './reports.js';
+import { checkBefore, probesBefore } from './probing.js';
+import { claimedTwice, entriesWithObject, inOrder, notAmong, planTo } from './plan.js';
+import { guardStep, type Item, type Step } from './ports.js';
+import { journalAfterLease } from './reports.js';
+import { isAside, isTouched, scopeOf } from './scope.js';
 import { hangIn, inHand, type Preparation, type State } from './state.js';
 
 /** The share of the lease after which nothing new starts. The probes before a change end sooner. */
 const BEGIN_SHARE = 1 / 2;
-const PROBES_BEFORE_SHARE = 1 / 3;
 
 /** The next step before anything changes: gather what the change needs, then journal the intent. */
-export function preparingStep(state: State, begun: Preparation, nowMs: number): Step {
-  const { lease, readMs } = begun;
+export function preparingStep(state: State, preparation: Preparation, nowMs: number): Step {
+  const { lease, readMs } = preparation;
   const { journal, memory } = state;
   const { kinds } = state.settings;
-  const failure = begun.failure ?? hangIn(state, lease.lease);
-  if (failure !== undefined) return giveUp(state, begun, failure);
+  const failure = preparation.failure ?? hangIn(state, lease.lease);
+  if (failure !== undefined) return giveUp(state, preparation, failure);
   const lastMs = readMs + lease.applyMs * BEGIN_SHARE;
   if (nowMs >= lastMs) {
-    const reason = `nothing was started: ${lease.applyMs} ms is not enough time to apply and to roll back${begun.trouble === '' ? '' : `: ${begun.trouble}`}`;
-    return giveUp(state, begun, { fault: 'node', reason, probe: '' });
+    const reason = `nothing was started: ${lease.applyMs} ms is not enough time to apply and to roll back${preparation.trouble === '' ? '' : `: ${preparation.trouble}`}`;
+    return giveUp(state, preparation, { fault: 'node', reason, probe: '' });
   }
   for (const hash of [lease.hash, journal.inForce]) {
     if (inHand(state, hash) !== undefined) continue;
@@ -35,47 +36,76 @@ export function preparingStep(state: State, begun: Preparation, nowMs: number): 
   if (config === undefined) throw new Error('unreachable: both configs are loaded');
   const mayCutOff = kinds.mayCutOff(inHand(state, journal.inForce) ?? config, config);
   const twice = claimedTwice(config, kinds);
-  if (twice !== undefined) return giveUp(state, begun, { fault: 'content', reason: twice, probe: '' });
+  if (twice !== undefined) return giveUp(state, preparation, { fault: 'content', reason: twice, probe: '' });
   if (memory.guarded !== lease.lease) return guardStep(lease, rollBackAt(readMs, lease.applyMs));
-  if (!begun.checked)
+  const { scope } = preparation;
+  if (scope === undefined) return checkStep(state, lease, config);
+  const isLeft = (entry: ConfigEntry): boolean => isAside(scope, entry, kinds);
+  const withObject = entriesWithObject(config).filter((entry) => !isLeft(entry))[preparation.fetched];
+  if (withObject !== undefined)
+    return nowMs < memory.bus.retryAtMs
+      ? { do: 'wait', untilMs: Math.min(lastMs, memory.bus.retryAtMs) }
+      : { do: 'fetch-object', entry: withObject, untilMs: lastMs };
+  const check = checkBefore(state, preparation, config, mayCutOff, nowMs);
+  if (check !== undefined) return check;
+  if (preparation.originals === undefined)
     return {
-      do: 'check',
-      config,
-      entries: kinds.entries(config),
-      actions: lease.actions,
-      taken: Object.keys(journal.originals),
+      do: 'read-before',
+      entries: inOrder(config, kinds).filter((entry) => !isLeft(entry)),
+      originals: journal.originals,
+      untilMs: lastMs,
     };
-  if (begun.before === undefined) {
-    return {
-      do: 'run-probes',
-      probes: checkedBefore(config, mayCutOff, kinds),
-      untilMs: nowMs + lease.applyMs * PROBES_BEFORE_SHARE,
-    };
+  const originals = { ...preparation.originals, ...journal.originals };
+  if (preparation.changed === undefined) {
+    // A repair fails if nothing else has drifted.
+    const isCompared = (item: Item): boolean =>
+      item.do === 'restore' ? !(item.key in scope.aside) : lease.kind === 'repair' || !isLeft(item.entry);
+    return { do: 'compare', items: planTo(config, originals, kinds).filter(isCompared) };
   }
-  if (begun.originals === undefined)
-    return { do: 'read-before', entries: inOrder(config, kinds), known: journal.originals };
-  const originals = { ...begun.originals, ...journal.originals };
-  if (begun.changed === undefined) return { do: 'compare', items: wayTo(config, originals, kinds) };
-  const replaced = begun.overwritten === undefined ? replacedItems(state, lease, config) : [];
+  const replaced = preparation.overwritten === undefined ? replacedItems(state, lease, config) : [];
   if (replaced.length > 0) return { do: 'compare', items: replaced };
-  const drift = driftToReport(state, begun);
-  if (drift !== undefined) return planAgain(state, begun, drift);
-  const entries = begun.snapshot === undefined ? touched(state, begun, config) : [];
-  if (entries.length > 0) return { do: 'snapshot', entries };
-  const asked = journal.lastDealt?.escalated;
+  const drift = driftToReport(state, preparation);
+  if (drift !== undefined) return planAgain(state, preparation, drift);
+  // A degraded node still has content of a failed change: a rollback must not put that back, but the config in force.
+  const isWanted = preparation.snapshot === undefined && journal.sound;
+  const entries = isWanted ? replacedEntries(state, preparation, config) : [];
+  if (entries.length > 0) return { do: 'snapshot', entries, untilMs: lastMs };
+  const escalation = journal.lastDealt?.escalated;
   const escalated =
-    asked?.to === lease.hash && mayRestart(lease) ? { escalated: { action: asked.action, reason: asked.reason } } : {};
+    escalation?.to === lease.hash && mayRestart(lease)
+      ? { escalated: { action: escalation.action, reason: escalation.reason } }
+      : {};
   const work = forward(lease, readMs, memory.bootId, {
-    probes: probesBefore(state, begun, config, mayCutOff),
-    changed: begun.changed,
-    ...(begun.snapshot === undefined ? {} : { before: begun.snapshot }),
+    probes: probesBefore(state, preparation, config, mayCutOff),
+    toUndo: lease.kind === 'rollback' ? commandsToUndo(journal, inHand(state, journal.inForce), config) : [],
+    changed: preparation.changed,
+    scope,
+    ...(preparation.snapshot === undefined ? {} : { before: preparation.snapshot }),
     ...escalated,
   });
   return { do: 'write-journal', journal: { ...journal, originals, work } };
 }
 
+function checkStep(state: State, lease: LeaseView, config: Config): Step {
+  const { journal, settings } = state;
+  const { kinds } = settings;
+  const scope = scopeOf(state, lease, config);
+  // Of two paths that lead to one place, the one that the change touches is at fault.
+  const isLast = (entry: ConfigEntry): boolean => isTouched(scope, entry, kinds);
+  const entries = kinds.entries(config);
+  return {
+    do: 'check',
+    config,
+    from: inHand(state, journal.inForce) ?? EMPTY_CONFIG,
+    entries: [...entries.filter((entry) => !isLast(entry)), ...entries.filter(isLast)],
+    actions: lease.actions,
+    originals: journal.originals,
+    scope,
+  };
+}
+
 /** The entries of the config in force that the change touches: they differ in the new one, or have drifted. */
-function touched(state: State, { drift }: Preparation, to: Config): readonly ConfigEntry[] {
+function replacedEntries(state: State, { drift }: Preparation, to: Config): readonly ConfigEntry[] {
   const { kinds } = state.settings;
   const from = inHand(state, state.journal.inForce);
   const isReplaced = notAmong(kinds.entries(to));
@@ -86,8 +116,8 @@ function touched(state: State, { drift }: Preparation, to: Config): readonly Con
 }
 
 /** Ends a lease before anything changed: the config in force stays the same. */
-function giveUp(state: State, begun: Preparation, failure: Failure): Step {
-  const { lease } = begun;
+function giveUp(state: State, preparation: Preparation, failure: Failure): Step {
+  const { lease } = preparation;
   const verdict = failure.fault === 'content' ? 'invalid' : 'failed';
   return {
     do: 'write-journal',
@@ -95,12 +125,12 @@ function giveUp(state: State, begun: Preparation, failure: Failure): Step {
   };
 }
 
-/** Nothing was changed. One report lists the drift and gives the lease back, so that the next is planned for it. */
+/** Nothing was changed. One report lists the drift and gives the lease back, so that the next one is planned for it. */
 function planAgain(state: State, { lease }: Preparation, drift: readonly string[]): Step {
   const dealt = { ...nameOf(lease), verdict: 'refused' } as const;
   const reason =
     drift.length === 0
-      ? 'nothing was started: nothing on the node has drifted any more'
+      ? 'nothing was started: the node has no drift any more'
       : `nothing was started: ${lease.drift?.overwrite === true ? 'the actions of the lease were not planned for this drift' : 'the lease would overwrite drift'}: ${drift.slice(0, 5).join('; ')}`;
   return { do: 'write-journal', journal: undone(state, { ...dealt, reason }, drift) };
 }
@@ -108,8 +138,9 @@ function planAgain(state: State, { lease }: Preparation, drift: readonly string[
 /** The journal after a lease that changed nothing. */
 export function undone(state: State, dealt: LeaseResult, drift?: readonly string[]): Journal {
   const { inForce, sound, originals, outstanding } = state.journal;
-  return deal(state, {
+  return journalAfterLease(state, {
     ...dealt,
+    untouched: true,
     inForce,
     sound,
     originals,

@@ -3,8 +3,8 @@ import { encodeReport, MAX_REPORT_CHARACTERS } from '#libs/contracts';
 import { report } from '#libs/testing';
 import { boundedList, boundedReason } from './reports.js';
 
-describe('what a report says', () => {
-  test('is left as it is while it is short', () => {
+describe('the reason in a report', () => {
+  test('is unchanged if it is short', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ maxLength: 256 }), { maxLength: 100 }), (items) => {
         expect(boundedList(items)).toEqual(items);
@@ -13,7 +13,7 @@ describe('what a report says', () => {
     expect(boundedReason('it is bad')).toBe('it is bad');
   });
 
-  test('is cut where it is long, and says so', () => {
+  test('is cut if it is long, and says so', () => {
     const items = Array.from({ length: 100_000 }, (_, i) => `/etc/${i}`);
     const shown = boundedList(items);
     expect([shown.length, shown[0], shown.at(-1)]).toEqual([100, '/etc/0', '… and 99901 more']);
@@ -21,7 +21,7 @@ describe('what a report says', () => {
     expect(boundedReason('y'.repeat(5_000))).toMatch(/^y{4095}…$/);
   });
 
-  test('fits into a message at its longest', () => {
+  test('fits into a message at its maximum length', () => {
     const items = Array.from({ length: 300 }, () => '\u0001'.repeat(600)); // six characters each in JSON
     const text = encodeReport(
       report('n', 'h', {

@@ -1,4 +1,11 @@
-import { CUT, MOST_INCARNATION_JUMP, restOfDrift, type ReportKind, type Verdict } from '#libs/contracts';
+import {
+  CUT,
+  MOST_INCARNATION_JUMP,
+  restOfDrift,
+  type FailingProbe,
+  type ReportKind,
+  type Verdict,
+} from '#libs/contracts';
 import {
   nameOf,
   type LeaseResult,
@@ -10,7 +17,7 @@ import {
 import { nextNonce, type State } from './state.js';
 
 /** The extra fields of a report. */
-type Extra = Partial<Pick<OwnReport, 'durationMs' | 'changed' | 'probe' | 'differences'>>;
+type Extra = Partial<Pick<OwnReport, 'durationMs' | 'changed' | 'probe' | 'differences' | 'failingProbes'>>;
 
 /** How a lease ended, and what is on the node now. */
 export interface LeaseEnd extends LeaseResult {
@@ -20,6 +27,8 @@ export interface LeaseEnd extends LeaseResult {
   readonly extra: Extra;
   /** The kind of the report, if it says more than how the lease ended. */
   readonly kind?: ReportKind | undefined;
+  /** The commands that ran, if the config was applied. */
+  readonly ran?: readonly string[];
   /** The actions that the rollback could not take. */
   readonly outstanding?: PendingActions;
 }
@@ -32,17 +41,25 @@ const KIND_OF: Readonly<Record<Exclude<Verdict, ''>, ReportKind>> = {
 };
 
 /** The journal after a lease: one write ends the work and creates the report. */
-export function deal(state: State, ending: LeaseEnd): Journal {
-  const { verdict, reason, inForce, sound, originals, escalated } = ending;
+export function journalAfterLease(state: State, ending: LeaseEnd): Journal {
+  const { verdict, reason, inForce, sound, originals, escalated, notUndone = [], untouched } = ending;
   const journal: Journal = {
     ...state.journal,
     inForce,
     sound,
     originals,
+    ran: ending.ran ?? state.journal.ran,
     outstanding: ending.outstanding,
     madeIn: state.memory.bootId,
     work: undefined,
-    lastDealt: { ...nameOf(ending), verdict, reason, ...(escalated === undefined ? {} : { escalated }) },
+    lastDealt: {
+      ...nameOf(ending),
+      verdict,
+      reason,
+      ...(escalated === undefined ? {} : { escalated }),
+      ...(notUndone.length === 0 ? {} : { notUndone }),
+      ...(untouched === undefined ? {} : { untouched }),
+    },
   };
   return withReport(state, journal, ending.kind ?? KIND_OF[verdict], ending.extra);
 }
@@ -52,8 +69,11 @@ export const announce = (state: State): Journal => withReport(state, state.journ
 /** The journal with a report of drift from the config in force; an empty list reports that the drift is gone. */
 export const drifted = (state: State, differences: readonly string[]): Journal =>
   withReport(state, state.journal, 'drifted', { differences });
+/** The journal with a report of the probes of the config in force that fail; an empty list reports that all pass. */
+export const probed = (state: State, failingProbes: readonly FailingProbe[]): Journal =>
+  withReport(state, state.journal, 'probed', { failingProbes });
 /** The journal after a retried rollback has succeeded. */
-export const mended = (state: State, originals: Originals): Journal =>
+export const repaired = (state: State, originals: Originals): Journal =>
   withReport(
     state,
     { ...state.journal, originals, sound: true, outstanding: undefined, madeIn: state.memory.bootId },
@@ -74,15 +94,15 @@ export const isTooHigh = ({ journal, memory }: State): boolean =>
 /** The journal with an incarnation above every known one. */
 export function reborn(state: State): Journal {
   const { journal, memory } = state;
-  const known = memory.status?.incarnation ?? 0;
-  const incarnation = (isTooHigh(state) ? known : Math.max(known, journal.incarnation)) + 1;
+  const lastIncarnation = memory.status?.incarnation ?? 0;
+  const incarnation = (isTooHigh(state) ? lastIncarnation : Math.max(lastIncarnation, journal.incarnation)) + 1;
   const nonce = memory.nonce === journal.nonce ? nextNonce(memory.nonce) : memory.nonce;
   return withReport(state, { ...journal, incarnation, nonce, seq: 0 }, 'announced', {});
 }
 
 /**
- * The first report after a boot leaves out these numbers. The disk may be an old copy, which does not know the last
- * reports of the boot before: if one of them arrives late, it counts as older.
+ * The first report after a boot leaves out these numbers. The disk may be an old copy that does not know the last
+ * reports of the previous boot. If one of them arrives late, it counts as older.
  */
 const SEQS_PER_BOOT = 1_000;
 
@@ -118,6 +138,9 @@ function withReport(state: State, journal: Journal, kind: ReportKind, extra: Ext
     ...extra,
     changed: boundedList(extra.changed ?? []),
     differences: boundedList(extra.differences ?? []),
+    failingProbes: boundedProbes(extra.failingProbes ?? []),
+    notUndone: boundedList(dealt?.notUndone ?? []),
+    ...(dealt?.untouched === undefined ? {} : { untouched: dealt.untouched }),
   };
   return { ...journal, seq, report };
 }
@@ -138,3 +161,7 @@ export function boundedList(items: readonly string[]): readonly string[] {
   const shown = items.slice(0, MOST_ITEMS - 1).map((item) => cut(item, MOST_ITEM_CHARS));
   return [...shown, restOfDrift(items.length - shown.length)];
 }
+
+/** At most 100 probes, with reasons of at most 256 characters. */
+export const boundedProbes = (probes: readonly FailingProbe[]): readonly FailingProbe[] =>
+  probes.slice(0, MOST_ITEMS).map(({ probe, reason }) => ({ probe, reason: cut(reason, MOST_ITEM_CHARS) }));

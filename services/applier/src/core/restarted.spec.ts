@@ -3,7 +3,7 @@ import { Bench, file, hash, probe, SETTINGS } from './applier.fixture.js';
 const A = hash('a');
 const B = hash('b');
 
-/** A node whose files are forgotten when the machine is restarted, as links and routes are. */
+/** A node whose files are lost when the machine reboots, as links and routes are. */
 function bench(): Bench {
   const made = new Bench({ ...SETTINGS, kinds: { ...SETTINGS.kinds, forgotten: ['File'] } });
   made.config('a', [file('/a', 'one'), file('/b', 'one')]);
@@ -20,7 +20,7 @@ function restartMachine(node: Bench): void {
   node.restart();
 }
 
-it('makes what the kernel forgot again before it says anything, and without any bus', () => {
+it('recreates what the kernel lost before it reports anything, without NATS', () => {
   const node = bench();
   restartMachine(node);
   node.bus.up = false;
@@ -31,7 +31,7 @@ it('makes what the kernel forgot again before it says anything, and without any 
   expect(node.last).toMatchObject({ kind: 'announced', bootId: 'boot-2', hash: A, restored: true });
 });
 
-it('touches nothing after a restart of the applier alone', () => {
+it('changes nothing after a restart of the applier alone', () => {
   const node = bench();
   node.machine.files.set('/a', 'edited');
   node.restart();
@@ -39,7 +39,7 @@ it('touches nothing after a restart of the applier alone', () => {
   expect(node.machine.files.get('/a')).toBe('edited');
 });
 
-it('says that the node is not restored while it cannot be, and tries until it is', () => {
+it('reports that the node is not restored while it cannot be, and retries until it is', () => {
   const node = bench();
   restartMachine(node);
   node.machine.refuses = (entry) => (entry.spec['path'] === '/b' ? { fault: 'node', reason: 'not yet' } : undefined);
@@ -52,7 +52,7 @@ it('says that the node is not restored while it cannot be, and tries until it is
   expect(node.machine.files.get('/b')).toBe('one');
 });
 
-it('confirms a change that was under way, once what was forgotten of it is there again', () => {
+it('confirms a change that was under way once its lost parts are recreated', () => {
   const node = bench();
   node.grant({ lease: 'l2', hash: B, from: A, ledger: 9 });
   while (node.state.journal.work === undefined) node.step();
@@ -66,8 +66,8 @@ it('confirms a change that was under way, once what was forgotten of it is there
   expect(node.bus.reports.at(-1)).toMatchObject({ hash: B, restored: true });
 });
 
-describe('on a machine that still comes up', () => {
-  /** In the middle of a change, with what is not there before all is up. */
+describe('on a machine that is still starting', () => {
+  /** In the middle of a change, on a machine where something is missing until it is up. */
   function restartedInAChange(): Bench {
     const node = bench();
     node.config('c', [file('/a', 'two'), probe('service')]);
@@ -79,7 +79,7 @@ describe('on a machine that still comes up', () => {
   }
   const settlings = (node: Bench): number => node.steps.filter((step) => step.do === 'settle').length;
 
-  it('takes what cannot be made yet for nothing that speaks against a change', () => {
+  it('does not count what cannot be created yet as a failure of the change', () => {
     const node = restartedInAChange();
     node.machine.refuses = () => ({ fault: 'node', reason: 'not yet' });
     node.machine.settles = () => (node.machine.refuses = () => undefined);
@@ -88,7 +88,7 @@ describe('on a machine that still comes up', () => {
     expect(settlings(node)).toBe(1);
   });
 
-  it('runs a probe again that fails before all is up', () => {
+  it('retries a probe that fails before the machine is up', () => {
     const node = restartedInAChange();
     node.machine.probes = () => false;
     node.machine.settles = () => (node.machine.probes = () => true);
@@ -96,7 +96,7 @@ describe('on a machine that still comes up', () => {
     expect(node.last).toMatchObject({ verdict: 'applied', lease: 'l2', hash: hash('c') });
   });
 
-  it('rolls back all the same when it fails then, too', () => {
+  it('rolls back if it still fails when the machine is up', () => {
     const node = restartedInAChange();
     node.machine.probes = () => false;
     node.settle();
@@ -111,14 +111,14 @@ describe('on a machine that still comes up', () => {
     expect(settlings(node)).toBe(1);
   });
 
-  it('waits for nothing when all is well', () => {
+  it('waits for nothing if all is well', () => {
     const node = restartedInAChange();
     node.settle();
     expect(node.last).toMatchObject({ verdict: 'applied', hash: hash('c') });
     expect(settlings(node)).toBe(0);
   });
 
-  it('says nothing of what the kernel forgot before it has tried with all up', () => {
+  it('does not report what the kernel lost before it has retried with the machine up', () => {
     const node = bench();
     restartMachine(node);
     node.machine.refuses = () => ({ fault: 'node', reason: 'not yet' });
@@ -129,7 +129,7 @@ describe('on a machine that still comes up', () => {
   });
 });
 
-it('makes again what was forgotten without a restart of the machine, once a check, and says nothing of a drift', () => {
+it('recreates what was lost without a reboot, once per check, and reports no drift', () => {
   const node = bench();
   node.pass(10);
   node.machine.files.delete('/a');
@@ -138,7 +138,7 @@ it('makes again what was forgotten without a restart of the machine, once a chec
   node.pass(200_000);
   expect(Object.fromEntries(node.machine.files)).toEqual({ '/a': 'one', '/b': 'one' });
   expect(node.bus.reports.length).toBe(reports);
-  // What cannot be made is no reason to try without end.
+  // What cannot be created is retried a limited number of times.
   node.machine.files.delete('/a');
   node.machine.refuses = () => ({ fault: 'node', reason: 'no' });
   node.steps.length = 0;

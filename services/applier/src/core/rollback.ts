@@ -1,19 +1,21 @@
 import type { Action, Config } from '#libs/contracts';
 import { actStep, rollbackActions, rebooting } from './actions.js';
+import { checkStep, exceptText, notUndoneIn, undoInRollback } from './commands.js';
 import { nameOf, type RollbackWork, type Originals, type PendingActions } from './journal.js';
 import { probesOf, stillManaged, rollbackItems, rollbackTo } from './plan.js';
 import { guardStep, rollbackItemStep, type Item, type Step } from './ports.js';
-import { deal } from './reports.js';
+import { journalAfterLease } from './reports.js';
+import { itemsIn } from './scope.js';
 import { inHand, START, type State } from './state.js';
 
 /** Passes of the rollback before the node is reported as degraded; it is tried again forever after that. */
 const BACK_PASSES = 3;
 const BETWEEN_PASSES_MS = 1_000;
-/**
- * How long one step of a rollback may take, whatever the deadline is: a rollback does not end for lack of time.
- */
+/** How long one step of a rollback may take, whatever the deadline is. A rollback does not end because of time. */
 const BACK_STEP_MS = 30_000;
 const BACK_ACTION_MS = 180_000;
+/** The least time for the undo of a command. */
+const UNDO_LEAST_MS = 5_000;
 /** How long a step of a rollback after an escalation may take, even if its lease is over. */
 const HELD_STEP_MS = 1_000;
 
@@ -28,7 +30,17 @@ function rollbackEndMs({ memory: { bootId } }: State, work: RollbackWork, nowMs:
 }
 
 /**
- * The next step of the rollback: items, actions, reading back. If something is wrong, another pass; then the report.
+ * When to give up the undo of a command. It comes before the files, so one that hangs must leave them the other half of
+ * the lease's rest: otherwise the node keeps failed content for longer than the lease, which then ends as unknown.
+ */
+function undoUntilMs({ memory: { bootId } }: State, work: RollbackWork, nowMs: number): number {
+  const leftMs = work.bootId === bootId ? work.readMs + work.applyMs - nowMs : work.applyMs;
+  return nowMs + Math.min(BACK_STEP_MS, Math.max(UNDO_LEAST_MS, leftMs / 2));
+}
+
+/**
+ * The next step of the rollback: items, actions, reading back. If something is wrong, another pass follows, and then
+ * the report.
  */
 export function rollbackStep(state: State, work: RollbackWork, nowMs: number): Step {
   const { journal } = state;
@@ -46,13 +58,14 @@ export function rollbackStep(state: State, work: RollbackWork, nowMs: number): S
       ? { do: 'wait', untilMs: bus.retryAtMs }
       : { do: 'fetch-config', hash: work.from, mustKeep: false };
   }
-  const items = rollbackItems(config, journal.originals, work.before, kinds);
+  const undo = undoInRollback(state, work, undoUntilMs(state, work, nowMs));
+  if (undo !== undefined) return undo;
+  const items = itemsIn(rollbackItems(config, journal.originals, work.before, kinds), work.scope, kinds);
   const item = items[progress.done];
-  if (item !== undefined)
-    return rollbackItemStep(
-      item,
-      Math.min(nowMs + BACK_STEP_MS, nowMs + (rollbackEndMs(state, work, nowMs) - nowMs) / 2),
-    );
+  if (item !== undefined) {
+    const untilMs = Math.min(nowMs + BACK_STEP_MS, nowMs + (rollbackEndMs(state, work, nowMs) - nowMs) / 2);
+    return checkStep(state, item, untilMs) ?? rollbackItemStep(item, untilMs);
+  }
   const acting = actionStep(state, work, items, nowMs);
   if (acting !== undefined) return acting;
   if (progress.differences === undefined) return { do: 'compare', items };
@@ -63,7 +76,7 @@ export function rollbackStep(state: State, work: RollbackWork, nowMs: number): S
     const probes = [...probesOf(target ?? { fragments: [] }), ...kinds.controlPlane].filter(
       (probe) => probe.name === work.failure.probe,
     );
-    return { do: 'run-probes', probes, untilMs: nowMs + Math.min(BACK_STEP_MS, work.applyMs / 6) };
+    return { do: 'run-probes', probes, untilMs: nowMs + Math.min(BACK_STEP_MS, work.applyMs / 6), fault: 'node' };
   }
   return {
     do: 'write-journal',
@@ -105,7 +118,8 @@ function rollBackAgain(state: State, work: RollbackWork, managed: Originals, wro
   const { journal } = state;
   const { progress, bootId } = state.memory;
   const restored = wrong.length === 0;
-  const asks = work.failure.escalated;
+  const left = notUndoneIn(work, progress);
+  const escalation = work.failure.escalated;
   const passesAgain =
     restored &&
     progress.probes !== undefined &&
@@ -117,20 +131,22 @@ function rollBackAgain(state: State, work: RollbackWork, managed: Originals, wro
     ...(passesAgain
       ? [`it passes ${work.probes[work.failure.probe] === 'passed' ? 'again ' : ''}after the rollback`]
       : []),
+    ...exceptText(left),
     ...(restored ? [] : [`degraded: rollback failed: ${wrong.slice(0, 5).join('; ')}`]),
   ].join('; ');
-  return deal(state, {
+  return journalAfterLease(state, {
     ...nameOf(work),
     verdict,
     reason,
     inForce: work.from,
     sound: restored,
     originals: restored ? managed : journal.originals,
+    notUndone: left,
     extra: { probe: work.failure.probe },
     ...(restored
       ? {}
       : { outstanding: { actions: rollbackActions(work, journal, bootId), bootId, ...restartOf(state, work, nowMs) } }),
-    ...(asks === undefined ? {} : { escalated: { ...asks, to: work.to } }),
+    ...(escalation === undefined ? {} : { escalated: { ...escalation, to: work.to } }),
   });
 }
 
@@ -147,7 +163,7 @@ function restartOf(
 }
 
 /** One step of a pass that retries a failed rollback; undefined when the pass is over. */
-export function mendingStep(state: State, config: Config, nowMs: number): Step | undefined {
+export function restoreStep(state: State, config: Config, nowMs: number): Step | undefined {
   const { journal } = state;
   const { progress, bootId } = state.memory;
   const { kinds } = state.settings;
@@ -158,8 +174,9 @@ export function mendingStep(state: State, config: Config, nowMs: number): Step |
       ? { do: 'compare', items }
       : { do: 'write-journal', journal: { ...journal, outstanding: early } };
   const item = items[progress.done];
-  if (item !== undefined) return rollbackItemStep(item, nowMs + BACK_STEP_MS);
-  // A reboot is outstanding only once: it is requested again until it happens, but not after the machine has rebooted.
+  if (item !== undefined)
+    return checkStep(state, item, nowMs + BACK_STEP_MS) ?? rollbackItemStep(item, nowMs + BACK_STEP_MS);
+  // A reboot is outstanding only once. It is requested again until it happens, but not after the machine has rebooted.
   // So reboots cannot loop.
   const actions = (journal.outstanding?.actions ?? []).filter(
     ({ kind }) => kind !== 'reboot' || (needsReboot(journal.outstanding, bootId) && progress.troubles.length === 0),
@@ -171,13 +188,16 @@ export function mendingStep(state: State, config: Config, nowMs: number): Step |
   return progress.differences === undefined ? { do: 'compare', items } : undefined;
 }
 
-/** So often a machine that started too early is rebooted again: something else may change the content at each start. */
+/**
+ * How often a machine that started too early is rebooted again, because something else may change the content at each
+ * start.
+ */
 const MOST_EARLY_STARTS = 3;
 
 /**
- * What is outstanding if the machine has rebooted before the content was restored, for example after a power cut. Then
- * it runs what should not be there, and needs another reboot. Undefined if that is not so, or if this pass has already
- * found the content as it should be.
+ * What is outstanding if the machine rebooted before the content was restored, for example after a power cut. It then
+ * runs with the wrong content and needs another reboot. Undefined otherwise, or if this pass has already found the
+ * content to be correct.
  */
 export function startedEarly({ journal: { outstanding }, memory }: State): PendingActions | undefined {
   if (outstanding === undefined || outstanding.bootId === memory.bootId || memory.progress.startedWhole)
@@ -216,7 +236,7 @@ export function passedOver(state: State, nowMs: number): Partial<typeof START> {
   const { progress } = state.memory;
   const { work } = state.journal;
   const passes = progress.passes + 1;
-  const asks = work?.phase === 'rolling-back' && work.failure.escalated !== undefined;
-  if (whatIsWrong(state).length === 0 || asks || passes >= BACK_PASSES) return { passes };
-  return { ...START, passes, againAtMs: nowMs + BETWEEN_PASSES_MS * passes };
+  const escalation = work?.phase === 'rolling-back' && work.failure.escalated !== undefined;
+  if (whatIsWrong(state).length === 0 || escalation || passes >= BACK_PASSES) return { passes };
+  return { ...START, passes, undone: progress.undone, againAtMs: nowMs + BETWEEN_PASSES_MS * passes };
 }

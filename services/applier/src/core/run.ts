@@ -9,7 +9,7 @@ const AGAIN_LAST_MS = 60_000;
 /** Node.js timers are limited to 24 days. The core decides again sooner anyway. */
 const LONGEST_WAIT_MS = 60_000;
 
-/** The outcome of a step. An error is a failure that the outcomes of the step do not provide for. */
+/** The outcome of a step. An error is a failure that is not among the outcomes of the step. */
 export type StepAnswer = Outcome | typeof UNREACHABLE | Error;
 
 /** One run of an applier, from reading its journal until it is stopped or killed. */
@@ -115,7 +115,7 @@ function logStep(log: Log, before: State, step: Step, outcome: Outcome | typeof 
 const isRefused = (outcome: Outcome | typeof UNREACHABLE): outcome is Refusal =>
   typeof outcome === 'object' && 'fault' in outcome;
 
-/** Says that the journal could not be written; whether the work goes on all the same. */
+/** Logs that the journal could not be written, and whether the work continues. */
 function logUnwritten(log: Log, { journal }: State, next: Journal, error: string): boolean {
   const goesOn = mayBeWrittenLater(journal.work, next.work);
   const then = goesOn ? 'continuing, and writing it later' : 'trying again';

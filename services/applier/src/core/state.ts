@@ -1,6 +1,7 @@
 import { EMPTY_CONFIG, type Config, type LeaseView, type StatusView } from '#libs/contracts';
 import { draw, type Chance } from './chance.js';
-import type { Escalation, Failure, Hang, Journal, Originals } from './journal.js';
+import { finished, newHealth, type Health } from './health.js';
+import type { Escalation, Failure, Hang, Journal, Originals, Scope } from './journal.js';
 import type { Difference, Notice, Kinds, ProbeResult } from './ports.js';
 
 /** The state of an applier: its journal, which is on disk, and its memory, which is lost at kill -9. */
@@ -18,6 +19,8 @@ export interface Settings {
   /** How often the lease is read in addition to pushes. The status is read five times less often. */
   readonly readEveryMs: number;
   readonly driftCheckMs: number;
+  /** It acts in place of an applier that is gone: it only rolls back, because it could not check the change. */
+  readonly isGuard: boolean;
 }
 
 /** What an announcement says about the node. */
@@ -37,7 +40,7 @@ export interface Memory {
   readonly configs: ReadonlyMap<string, Config>;
   readonly absent: ReadonlySet<string>;
   readonly bus: { readonly failures: number; readonly retryAtMs: number };
-  /** The journal could not be written so many times in a row; it is tried again then. */
+  /** How many times in a row the journal could not be written, and when to try again. */
   readonly disk: { readonly failures: number; readonly retryAtMs: number };
   readonly status: StatusView | undefined;
   readonly statusReadMs: number | undefined;
@@ -47,34 +50,37 @@ export interface Memory {
   /** The ledger sequence of the newest pushed lease. A read that began before the push may return an older lease. */
   readonly leasePushed: number;
   /**
-   * From this ledger sequence on, leases are granted to this boot of the machine: the scheduler has recorded a report
-   * of it. Undefined until then. A machine that comes back with an older disk might take a lease again that its last
-   * life has finished, while a late report about that frees the unit.
+   * From this ledger sequence on, leases are granted to this boot of the machine, because the scheduler has recorded a
+   * report of it. Undefined until then. A machine that starts with an older disk might otherwise start a lease again
+   * that it has already finished, while a late report about that frees the unit.
    */
   readonly leasesFrom: number | undefined;
   /** A lease that was read and may be started. */
-  readonly begun: Preparation | undefined;
+  readonly preparation: Preparation | undefined;
+  /** The lease for which objects were downloaded while its node is drained, and when to continue with that. */
+  readonly prefetch: { readonly lease: string; readonly dueMs: number } | undefined;
   readonly progress: Progress;
-  /** The machine has finished starting, or its time for that is over. */
+  /** The machine has finished starting, or the time for that is over. */
   readonly settled: boolean;
   readonly announce: boolean;
   /** Links or routes of the config in force are gone, although the machine did not reboot. */
   readonly forgot: boolean;
   /** Retries of the last report, in this run. */
-  readonly sent: Retry;
+  readonly reportRetry: Retry;
   /**
-   * How often this run started a new incarnation, and when it may do so again. Two appliers with one name must not do
-   * this at full speed.
+   * How often this run started a new incarnation, and when it may do so again. Two appliers with the same name must not
+   * do this at full speed.
    */
   readonly reborn: Retry;
   /** The lease still looks open, although it was finished and its report was recorded. */
-  readonly lost: Retry | undefined;
-  readonly mend: Retry;
+  readonly viewRetry: Retry | undefined;
+  readonly repair: Retry;
   readonly drift: Drift;
+  readonly health: Health;
   readonly untidy: boolean;
   /** The lease for which this run has set a guard. */
   readonly guarded: string | undefined;
-  /** The lease in which the run before hung. */
+  /** The lease in which the previous run hung. */
   readonly hang: Hang | undefined;
 }
 
@@ -85,7 +91,7 @@ export interface Retry {
 export interface Drift {
   readonly dueMs: number;
   /** Found by the last check, and not yet reported. */
-  readonly found: readonly string[] | undefined;
+  readonly latest: readonly string[] | undefined;
   readonly reported: readonly string[] | undefined;
 }
 
@@ -93,15 +99,19 @@ export interface Drift {
 export interface Preparation {
   readonly lease: LeaseView;
   readonly readMs: number;
-  readonly checked: boolean;
-  readonly before: readonly ProbeResult[] | undefined;
+  /** Undefined until the config was checked. */
+  readonly scope: Scope | undefined;
+  /** How many entries with an object have their content on this machine. */
+  readonly fetched: number;
+  /** The probes that have run. */
+  readonly before: readonly ProbeResult[];
   readonly originals: Originals | undefined;
   readonly changed: readonly string[] | undefined;
   /** What the change touches, as it is now. */
   readonly snapshot: Originals | undefined;
-  /** Of that, how the node differs from the config in force where the new one is the same. */
+  /** What differs from the config in force, is the same in the new one, and is repaired. */
   readonly drift: readonly Difference[];
-  /** Drift at the places that the new config changes; undefined until it was looked for. */
+  /** Drift at the places that the new config changes; undefined until it was checked. */
   readonly overwritten: readonly Difference[] | undefined;
   readonly failure: Failure | undefined;
   readonly trouble: string;
@@ -109,6 +119,8 @@ export interface Preparation {
 
 /** The progress of one pass over the items. */
 export interface Progress {
+  /** How many entries with an object were looked at by a pass that retries a rollback. */
+  readonly fetched: number;
   readonly done: number;
   readonly acted: number;
   readonly troubles: readonly string[];
@@ -116,15 +128,24 @@ export interface Progress {
   readonly escalating: Escalation | undefined;
   /** The unit of the escalated action was checked. */
   readonly unitRead: boolean;
-  /** This pass of a retried rollback found the content as it should be before it touched anything. */
+  /** This pass of a retried rollback found the content to be correct before it changed anything. */
   readonly startedWhole: boolean;
   readonly differences: readonly Difference[] | undefined;
   readonly probes: readonly ProbeResult[] | undefined;
+  /** The probes that may fail after the change. */
+  readonly others: readonly ProbeResult[] | undefined;
+  /** Commands that were undone, and why not where that failed. */
+  readonly undone: ReadonlyMap<string, string | undefined>;
+  /** The commands whose undo this process has begun, according to the journal. */
+  readonly undoing: ReadonlySet<string>;
+  /** The command that is needed, as its check has just said. */
+  readonly needed: string | undefined;
   readonly failure: Failure | undefined;
   readonly passes: number;
   readonly againAtMs: number;
 }
 export const START: Progress = {
+  fetched: 0,
   done: 0,
   acted: 0,
   troubles: [],
@@ -133,6 +154,10 @@ export const START: Progress = {
   startedWhole: false,
   differences: undefined,
   probes: undefined,
+  others: undefined,
+  undone: new Map(),
+  undoing: new Set(),
+  needed: undefined,
   failure: undefined,
   passes: 0,
   againAtMs: 0,
@@ -170,16 +195,18 @@ export function start(settings: Settings, self: Self, journal: Journal, outside:
       leaseDueMs: nowMs,
       leasePushed: 0,
       leasesFrom: journal.report?.bootId === outside.bootId ? 0 : undefined,
-      begun: undefined,
+      preparation: undefined,
+      prefetch: undefined,
       progress: START,
       settled: false,
       announce: true,
       forgot: false,
-      sent: { count: 0, dueMs: nowMs },
+      reportRetry: { count: 0, dueMs: nowMs },
       reborn: { count: 0, dueMs: nowMs },
-      lost: undefined,
-      mend: { count: 0, dueMs: nowMs },
-      drift: { dueMs: nowMs + value * settings.driftCheckMs, found: undefined, reported: undefined },
+      viewRetry: undefined,
+      repair: { count: 0, dueMs: nowMs },
+      drift: { dueMs: nowMs + value * settings.driftCheckMs, latest: undefined, reported: undefined },
+      health: newHealth(0, journal.inForce === settings.emptyHash ? EMPTY_CONFIG : undefined, () => nowMs),
       untidy: true,
       guarded: undefined,
       hang: outside.hang,
@@ -190,31 +217,35 @@ export function start(settings: Settings, self: Self, journal: Journal, outside:
 /** How long to wait before answering a lease that still looks open: the view may only lag. */
 export const VIEW_LAG_MS = 5_000;
 
-/** Handles a notice, which only changes what is read next. */
-export function hear(state: State, heard: Notice, nowMs: number): State {
+/** Handles a notice, which only changes what is read next, or what is known of the node's health. */
+export function hear(state: State, notice: Notice, nowMs: number): State {
   const { memory } = state;
-  switch (heard.heard) {
+  switch (notice.kind) {
     case 'lease':
-      if (heard.lease.phase !== 'applying') return ended(state, heard.lease);
-      return remember(state, { leaseDueMs: nowMs, leasePushed: Math.max(memory.leasePushed, heard.lease.ledger) });
+      if (notice.lease.phase !== 'applying') return ended(state, notice.lease);
+      return remember(state, { leaseDueMs: nowMs, leasePushed: Math.max(memory.leasePushed, notice.lease.ledger) });
     case 'status':
-      return shown(
-        remember(state, { status: newer(memory.status, heard.status), ...laterLost(memory, nowMs + VIEW_LAG_MS) }),
+      return noteStatus(
+        remember(state, { status: newer(memory.status, notice.status), ...laterView(memory, nowMs + VIEW_LAG_MS) }),
         nowMs,
       );
     case 'connected':
       return remember(state, {
-        // Another ledger may have taken the place of the one before.
+        // Another ledger may have replaced the previous one.
         status: undefined,
         leaseDueMs: nowMs,
         statusDueMs: nowMs,
         bus: { failures: 0, retryAtMs: nowMs },
-        sent: { count: memory.sent.count, dueMs: nowMs },
+        reportRetry: { count: memory.reportRetry.count, dueMs: nowMs },
       });
+    case 'probed': {
+      const isLate = notice.round !== memory.health.round;
+      return isLate ? state : remember(state, { health: finished(memory.health, notice.results, nowMs) });
+    }
     case 'self':
       return {
         ...state,
-        self: { ...state.self, labels: heard.labels, capabilities: heard.capabilities },
+        self: { ...state.self, labels: notice.labels, capabilities: notice.capabilities },
         memory: { ...memory, announce: true },
       };
   }
@@ -226,6 +257,12 @@ export const remember = (state: State, part: Partial<Memory>): State => ({
 });
 export const progressed = (state: State, part: Partial<Progress>): State =>
   remember(state, { progress: { ...state.memory.progress, ...part } });
+
+/** Adds to what was gathered for a lease, if one is prepared. */
+export function withPreparation(state: State, part: Partial<Preparation>): State {
+  const { preparation } = state.memory;
+  return preparation === undefined ? state : remember(state, { preparation: { ...preparation, ...part } });
+}
 
 /**
  * Whether links or routes may be gone: the machine, or a daemon that holds a part of the network, has restarted, and
@@ -242,7 +279,7 @@ export const canReboot = (state: State): boolean => state.self.capabilities.incl
 
 /** The lease that the applier works on, or prepares. */
 export const leaseAtWork = ({ journal, memory }: State): string | undefined =>
-  journal.work?.lease ?? memory.begun?.lease.lease;
+  journal.work?.lease ?? memory.preparation?.lease.lease;
 
 /** The failure of a lease in which the applier hung. */
 export const hangIn = ({ memory: { hang } }: State, lease: string): Failure | undefined =>
@@ -265,24 +302,24 @@ export function isShown(state: State): boolean {
 }
 
 /** After a newer status: if it is the first that shows a report of this boot, leases are read again. */
-export function shown(state: State, nowMs: number): State {
+export function noteStatus(state: State, nowMs: number): State {
   const { journal, memory } = state;
   const isKnown = memory.leasesFrom === undefined && journal.report?.bootId === memory.bootId && isShown(state);
   return isKnown ? remember(state, { leasesFrom: memory.status?.ledger, leaseDueMs: nowMs }) : state;
 }
 
-export const newer = (known: StatusView | undefined, found: StatusView | undefined): StatusView | undefined =>
-  known !== undefined && (found === undefined || found.ledger < known.ledger) ? known : found;
+export const newer = (before: StatusView | undefined, found: StatusView | undefined): StatusView | undefined =>
+  before !== undefined && (found === undefined || found.ledger < before.ledger) ? before : found;
 
 /** A nonce that differs from the last one and is never 0. */
 export const nextNonce = (nonce: number): number => (Math.imul(nonce, 1_664_525) + 1_013_904_223) >>> 0 || 1;
 
 /** A pushed lease that is not in the phase `applying` starts nothing, so it may be used without reading it. */
 const ended = (state: State, lease: LeaseView): State =>
-  lease.ledger > (state.memory.lease?.ledger ?? 0) ? remember(state, { lease, lost: undefined }) : state;
+  lease.ledger > (state.memory.lease?.ledger ?? 0) ? remember(state, { lease, viewRetry: undefined }) : state;
 
-/** The status shows something new, so the view of the lease may follow in a moment. */
-const laterLost = ({ lost, leaseDueMs }: Memory, dueMs: number): Partial<Memory> =>
-  lost === undefined || lost.dueMs >= dueMs
+/** The status has changed, so the view of the lease may follow in a moment. */
+const laterView = ({ viewRetry, leaseDueMs }: Memory, dueMs: number): Partial<Memory> =>
+  viewRetry === undefined || viewRetry.dueMs >= dueMs
     ? {}
-    : { lost: { ...lost, dueMs }, leaseDueMs: Math.min(leaseDueMs, dueMs) };
+    : { viewRetry: { ...viewRetry, dueMs }, leaseDueMs: Math.min(leaseDueMs, dueMs) };

@@ -1,14 +1,20 @@
+import type { Config } from '#libs/contracts';
 import { actStep, escalatedWork, forwardActions, rebooting } from './actions.js';
 import { rollbackStep } from './rollback.js';
 import { nameOf, rollBackAt, type ConfirmationWork, type Failure, type ForwardWork, type Work } from './journal.js';
-import { brokenText, requiredProbes, uncheckedText } from './probing.js';
-import { forgottenOf, stillManaged, wayTo } from './plan.js';
-import { guardStep, itemStep, type Item, type Step } from './ports.js';
-import { deal } from './reports.js';
+import { checkStep, exceptText, noteStep, notUndone, undoStep } from './commands.js';
+import { failingOf } from './health.js';
+import { brokenText, faultOf, otherProbes, requiredProbes, uncheckedText } from './probing.js';
+import { forgottenOf, stillManaged, planTo } from './plan.js';
+import { guardStep, itemStep, type Item, type ProbeResult, type Step } from './ports.js';
+import { journalAfterLease } from './reports.js';
+import { asideText, itemsIn } from './scope.js';
 import { hangIn, inHand, type State } from './state.js';
 
 /** The share of the remaining time for the machine to come up; the rest is for checking again. */
 const SETTLING_SHARE = 1 / 2;
+/** The share of the remaining time for probes that may fail: they must not use up the time to confirm. */
+const OTHERS_SHARE = 1 / 2;
 
 /** The next step of journaled work. Needs no connection. */
 export function workingStep(state: State, work: Work, nowMs: number): Step {
@@ -30,14 +36,18 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
   const hang = hangIn(state, work.lease);
   if (hang !== undefined) return turn(state, work, { ...hang, reason: because(work, hang.reason) });
   if (progress.failure !== undefined) return judge(state, work, progress.failure, nowMs);
-  if (nowMs >= work.rollBackAtMs) return turn(state, work, tooLate(work));
+  if (nowMs >= work.rollBackAtMs) return turn(state, work, tooLate(work, progress.probes));
+  if (state.settings.isGuard)
+    return turn(state, work, nodeFault(because(work, 'the applier was gone before it confirmed the change')));
   if (memory.guarded !== work.lease) return guardStep(work, work.rollBackAtMs);
   const config = inHand(state, work.to);
   if (config === undefined)
     return state.memory.absent.has(work.to)
       ? turn(state, work, lostConfig(work.to))
       : { do: 'load-config', hash: work.to };
-  const items = wayTo(config, journal.originals, kinds);
+  const undo = undoStep(state, work.from, work.toUndo, work.rollBackAtMs);
+  if (undo !== undefined) return undo;
+  const items = itemsIn(planTo(config, journal.originals, kinds), work.scope, kinds);
   // After a reboot, nothing is applied except what the kernel lost. Everything else is only read back.
   const doing = work.phase === 'forward' ? doStep(state, work, items, nowMs) : remakeStep(state, work, items);
   if (doing !== undefined) return doing;
@@ -53,8 +63,14 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
   const unit = work.escalated?.action.unit;
   if (unit !== undefined && !progress.unitRead) return { do: 'read-unit', unit, untilMs: work.rollBackAtMs };
   if (progress.probes === undefined)
-    return { do: 'run-probes', probes: requiredProbes(config, work, kinds), untilMs: work.rollBackAtMs };
+    return {
+      do: 'run-probes',
+      probes: requiredProbes(config, work, kinds),
+      untilMs: work.rollBackAtMs,
+      fault: faultOf(work),
+    };
   const broken = progress.probes.find((probe) => !probe.passed);
+  if (broken?.isCutShort === true) return turn(state, work, tooLate(work, [broken]));
   if (broken !== undefined) {
     return judge(
       state,
@@ -67,19 +83,44 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
       nowMs,
     );
   }
+  return confirmStep(state, work, config, nowMs);
+}
+
+/** Everything that must hold holds: looks at the probes that may fail, and confirms. */
+function confirmStep(state: State, work: ForwardWork | ConfirmationWork, config: Config, nowMs: number): Step {
+  const { journal, memory } = state;
+  const { progress } = memory;
+  const { kinds } = state.settings;
+  const left = notUndone(work.toUndo, progress);
+  const others = otherProbes(config, work);
+  if (others.length > 0 && progress.others === undefined)
+    return {
+      do: 'run-probes',
+      probes: others,
+      untilMs: nowMs + (work.rollBackAtMs - nowMs) * OTHERS_SHARE,
+      fault: 'node',
+    };
   return {
     do: 'write-journal',
-    journal: deal(state, {
+    journal: journalAfterLease(state, {
       ...nameOf(work),
       verdict: 'applied',
       inForce: work.to,
       sound: true,
       reason: [
         ...(work.escalated === undefined ? [] : [`${work.escalated.reason}; the machine was restarted instead`]),
+        ...asideText(work.scope),
         ...uncheckedText(work, kinds),
+        ...exceptText(left),
       ].join('; '),
       originals: stillManaged(journal.originals, config, kinds),
-      extra: { durationMs: Math.max(0, Math.round(nowMs - work.readMs)), changed: [...work.changed] },
+      ran: work.ran,
+      notUndone: left,
+      extra: {
+        durationMs: Math.max(0, Math.round(nowMs - work.readMs)),
+        changed: [...work.changed],
+        failingProbes: (progress.others ?? []).flatMap(failingOf),
+      },
     }),
   };
 }
@@ -88,7 +129,10 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
 function doStep(state: State, work: ForwardWork, items: readonly Item[], nowMs: number): Step | undefined {
   const { progress } = state.memory;
   const item = items[progress.done];
-  if (item !== undefined) return itemStep(item, work.rollBackAtMs);
+  if (item !== undefined)
+    return (
+      checkStep(state, item, work.rollBackAtMs) ?? noteStep(state, work, item) ?? itemStep(item, work.rollBackAtMs)
+    );
   if (progress.escalating !== undefined)
     return { do: 'write-journal', journal: { ...state.journal, work: escalatedWork(work, progress.escalating) } };
   const action = forwardActions(work, state.journal, state.memory.bootId)[progress.acted];
@@ -112,8 +156,8 @@ function freshWindow(state: State, work: ForwardWork, nowMs: number): Step {
 }
 
 /**
- * Starts the rollback after a failure. While a rebooted machine is still starting, something may only be late: then
- * wait until the machine is up, and check once more.
+ * Starts the rollback after a failure. While a rebooted machine is still starting, the cause may only be that something
+ * is not up yet: then wait until the machine is up, and check once more.
  */
 function judge(state: State, work: ForwardWork | ConfirmationWork, failure: Failure, nowMs: number): Step {
   if (work.phase === 'forward' || state.memory.settled) return turn(state, work, failure);
@@ -128,8 +172,12 @@ function turn(state: State, work: ForwardWork | ConfirmationWork, failure: Failu
   };
 }
 
-function tooLate(work: ForwardWork | ConfirmationWork): Failure {
-  const late = `not confirmed ${Math.round(work.rollBackAtMs - work.readMs)} ms after the lease was read`;
+/** A probe that has not passed by then is named, but not to blame: with more time, it may pass. */
+function tooLate(work: ForwardWork | ConfirmationWork, probes: readonly ProbeResult[] = []): Failure {
+  const waited = probes
+    .filter(({ passed }) => !passed)
+    .map(({ name, reason }) => `, because the probe ${name} had not passed: ${reason}`);
+  const late = `not confirmed ${Math.round(work.rollBackAtMs - work.readMs)} ms after the lease was read${waited[0] ?? ''}`;
   return nodeFault(
     because(
       work,
@@ -154,4 +202,4 @@ const because = (work: ForwardWork | ConfirmationWork, reason: string): string =
   work.escalated === undefined ? reason : `${work.escalated.reason}; ${reason}`;
 
 const nodeFault = (reason: string): Failure => ({ fault: 'node', reason, probe: '' });
-const lostConfig = (hash: string): Failure => nodeFault(`the state folder has lost config ${hash}`);
+const lostConfig = (hash: string): Failure => nodeFault(`config ${hash} is missing from the state folder`);

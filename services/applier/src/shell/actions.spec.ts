@@ -23,7 +23,7 @@ beforeEach(() => {
 });
 afterEach(() => host.end());
 
-it('announces what it can do where systemctl answers, and nothing of it elsewhere', async () => {
+it('announces actions only if systemctl answers', async () => {
   await host.start({ host: machine.settings });
   expect(host.bus.reports[0]?.capabilities).toEqual(
     expect.arrayContaining(['action:daemon-reload', 'action:reboot', 'action:reload', 'action:restart']),
@@ -40,20 +40,20 @@ it('announces what it can do where systemctl answers, and nothing of it elsewher
   }
 });
 
-it('announces what systemd lets it do though systemd does not answer at first', async () => {
-  const asked = join(host.folder, 'asked');
-  const answers = `echo asked >> ${asked}; [ $(wc -l < ${asked}) -lt 3 ] && { echo unknown; exit 1; }; echo starting; exit 1`;
+it('announces units although systemd does not answer at first', async () => {
+  const calls = join(host.folder, 'asked');
+  const answers = `echo asked >> ${calls}; [ $(wc -l < ${calls}) -lt 3 ] && { echo unknown; exit 1; }; echo starting; exit 1`;
   await host.start({ host: { systemctl: machine.program('busy', answers) } });
   expect(host.bus.reports[0]?.capabilities).toEqual(expect.arrayContaining(['action:restart', 'kind:SystemdUnit']));
-  expect(readFileSync(asked, 'utf8')).toBe('asked\n'.repeat(3));
+  expect(readFileSync(calls, 'utf8')).toBe('asked\n'.repeat(3));
 });
 
-it('does not start without units where systemd never answers', async () => {
+it('does not start if systemd never answers', async () => {
   const systemd = new Systemd(machine.program('silent', 'echo unknown; exit 1'), '/', new AbortController().signal);
-  await expect(systemd.isThere(1)).rejects.toThrow('is-system-running said "unknown"');
+  await expect(systemd.isThere(1)).rejects.toThrow('is-system-running printed "unknown"');
 });
 
-it('names systemctl where it fails before a change, and does not blame the state folder', async () => {
+it('blames systemctl, not the state folder, if it fails before a change', async () => {
   const { systemctl = '' } = machine.settings;
   machine.unit('x.service', service('/old'), { active: true });
   const broken = machine.program(
@@ -64,7 +64,7 @@ it('names systemctl where it fails before a change, and does not blame the state
   const log = {
     info: () => undefined,
     warn: () => undefined,
-    error: (_: object, words: string) => void errors.push(words),
+    error: (_: object, message: string) => void errors.push(message),
   };
   await host.start({ host: { ...machine.settings, systemctl: broken }, log });
   const report = await host.bus.roll(config(file('/etc/a', 'new')), { actions: [restart] });
@@ -73,14 +73,14 @@ it('names systemctl where it fails before a change, and does not blame the state
   expect([errors, host.tree()['etc/a']]).toEqual([[], undefined]);
 });
 
-it('takes actions in their order after everything is written, and again on what comes back', async () => {
+it('takes actions in order after all items are applied, and again during the rollback', async () => {
   machine.unit('x.service', service('/old'), { active: true });
   await host.start({ host: machine.settings });
   const opening = [file(UNIT, service('/new')), file('/etc/gate', 'open')];
   expect(await host.bus.roll(config(...opening, gate), { actions: [DAEMON_RELOAD, restart] })).toMatchObject({
     verdict: 'applied',
   });
-  expect(machine.asked()).toEqual(['daemon-reload', 'restart x.service']);
+  expect(machine.calls()).toEqual(['daemon-reload', 'restart x.service']);
   expect(machine.running('x.service')).toBe(service('/new'));
   const bad = config(file(UNIT, service('/bad')), file('/etc/gate', 'shut'), gate);
   expect(await host.bus.roll(bad, { actions: [DAEMON_RELOAD, reload] })).toMatchObject({
@@ -88,11 +88,11 @@ it('takes actions in their order after everything is written, and again on what 
     restored: true,
     probe: 'gate',
   });
-  expect(machine.asked()).toEqual(['daemon-reload', 'reload x.service', 'daemon-reload', 'reload x.service']);
+  expect(machine.calls()).toEqual(['daemon-reload', 'reload x.service', 'daemon-reload', 'reload x.service']);
   expect(machine.running('x.service')).toBe(service('/new'));
 });
 
-it('takes none of another root, none of a unit that is not there, and touches nothing then', async () => {
+it('changes nothing if an action is for another root or for a unit that does not exist', async () => {
   const applier = await host.start();
   expect(await host.bus.roll(config(file('/f', 'x')), { actions: [restart] })).toMatchObject({
     verdict: 'failed',
@@ -105,10 +105,10 @@ it('takes none of another root, none of a unit that is not there, and touches no
     verdict: 'failed',
     reason: 'action restart: there is no unit x.service',
   });
-  expect([host.tree(), machine.asked()]).toEqual([{}, []]);
+  expect([host.tree(), machine.calls()]).toEqual([{}, []]);
 });
 
-it('leaves a unit that went with the change alone, and reloads none that does not run', async () => {
+it('skips a unit that the change removed, and reloads no unit that does not run', async () => {
   await host.start({ host: machine.settings });
   await host.bus.roll(config(file(UNIT, service('/a'))), { actions: [DAEMON_RELOAD] });
   expect(await host.bus.roll(config(file(UNIT, service('/b'))), { actions: [DAEMON_RELOAD, reload] })).toMatchObject({
@@ -118,14 +118,14 @@ it('leaves a unit that went with the change alone, and reloads none that does no
     verdict: 'applied',
     hash: EMPTY_HASH,
   });
-  expect(machine.asked()).toEqual(['daemon-reload', 'daemon-reload', 'daemon-reload']);
+  expect(machine.calls()).toEqual(['daemon-reload', 'daemon-reload', 'daemon-reload']);
 });
 
 describe('an action that fails or hangs', () => {
   it.each([
     ['fails', 20_000],
     ['hangs', 2_400],
-  ])('where the machine may not be restarted: %s, and the change is taken back', async (how, applyMs) => {
+  ])('is followed by a rollback on a machine that must not reboot (it %s)', async (how, applyMs) => {
     machine.unit('x.service', service('/old'), { active: true });
     await host.start({ host: { ...machine.settings, rebootCommand: [] } });
     const report = await host.bus.roll(config(file(UNIT, service(`/${how}`))), {
@@ -141,7 +141,7 @@ describe('an action that fails or hangs', () => {
     expect(machine.running('x.service')).toBe(service('/old'));
   });
 
-  it('rolls back and asks for a restart, where its lease neither drains nor restarts', async () => {
+  it('rolls back and asks for a reboot if its lease allows neither a drain nor a reboot', async () => {
     machine.unit('x.service', service('/old'), { active: true });
     await host.start({ host: machine.settings });
     const report = await host.bus.roll(config(file(UNIT, service('/fails'))), { actions: [DAEMON_RELOAD, restart] });
@@ -149,7 +149,7 @@ describe('an action that fails or hangs', () => {
     expect([machine.running('x.service'), machine.rebootAsked]).toEqual([service('/old'), false]);
   });
 
-  it('is escalated on a node that is drained: the machine is told to restart, and what came up decides', async () => {
+  it('is escalated on a drained node: the machine is asked to reboot, and the result decides', async () => {
     for (const comesUp of [true, false]) {
       machine.unit('x.service', service('/old'), { active: true, enabled: true });
       const first = await host.start({ host: machine.settings, bootId: 'one' });
@@ -166,7 +166,7 @@ describe('an action that fails or hangs', () => {
       );
       expect(report.reason).toContain(comesUp ? 'the machine was restarted instead' : 'x.service has failed');
       expect(machine.running('x.service')).toBe(service(comesUp ? '/fails' : '/old'));
-      expect(machine.asked()).not.toContain('reboot');
+      expect(machine.calls()).not.toContain('reboot');
       await second.stop();
       await host.end();
       host = new Host();
@@ -175,8 +175,8 @@ describe('an action that fails or hangs', () => {
   });
 });
 
-describe('a restart of the machine', () => {
-  it('is asked for once by a real command, and confirmed on another boot', async () => {
+describe('a reboot', () => {
+  it('is requested once by a real command, and confirmed on another boot', async () => {
     const first = await host.start({ host: machine.settings, bootId: 'one' });
     host.bus.grant(config(file('/f', 'new')), { actions: REBOOT });
     await until(() => machine.rebootAsked);
@@ -184,10 +184,10 @@ describe('a restart of the machine', () => {
     await first.stop();
     await host.start({ host: machine.settings, bootId: 'two' });
     expect(await host.bus.reported(({ lease }) => lease === 'l1')).toMatchObject({ verdict: 'applied', bootId: 'two' });
-    expect(machine.asked()).toEqual(['reboot']);
+    expect(machine.calls()).toEqual(['reboot']);
   });
 
-  it('after which a probe fails rolls back by one more', async () => {
+  it('is followed by a rollback with one more reboot if a probe fails after it', async () => {
     const first = await host.start({ host: machine.settings, bootId: 'one' });
     await host.bus.roll(config(file('/etc/gate', 'open')));
     host.bus.grant(config(file('/etc/gate', 'shut'), gate), { actions: REBOOT });
@@ -207,7 +207,7 @@ describe('a restart of the machine', () => {
     });
   });
 
-  it('that does not come by its time is given up, and the node is whole', async () => {
+  it('is given up if it does not happen in time, and the node is restored', async () => {
     await host.start({ host: machine.settings, bootId: 'one' });
     const report = await host.bus.roll(config(file('/f', 'new')), { actions: REBOOT, applyMs: 1_500 });
     expect(report).toMatchObject({ verdict: 'failed', restored: true, hash: EMPTY_HASH });

@@ -36,7 +36,7 @@ export class Host {
     mkdirSync(this.root);
   }
 
-  /** Waits for a report, unless the applier has work to end before it can send one. */
+  /** Waits for a report. Does not wait if the applier has to end work before it can send one. */
   async start({
     awaitReport = true,
     ...options
@@ -55,8 +55,12 @@ export class Host {
     return this.applier;
   }
 
-  async end(): Promise<void> {
+  async stop(): Promise<void> {
     await this.applier?.stop();
+  }
+
+  async end(): Promise<void> {
+    await this.stop();
     rmSync(this.folder, { recursive: true, force: true });
   }
 
@@ -64,7 +68,7 @@ export class Host {
     return join(this.root, path);
   }
 
-  /** Everything below the root: path → what it is. */
+  /** Everything below the root: path → description. */
   tree(): Record<string, string> {
     const found: Record<string, string> = {};
     const walk = (folder: string): void => {

@@ -1,33 +1,32 @@
 import type { NodeBus } from '#libs/client';
-import { MOST_PACE_MS, type NodeAlive } from '#libs/contracts';
+import { MOST_PACE_MS, type NodeAlive, type PathAnswer, type PathQuery } from '#libs/contracts';
 import type { Notice } from '../core/index.js';
 
-/** A connection that is there, or how to make one; what it makes, the applier closes. */
+/** An existing connection, or a function that makes one, which the applier closes. */
 export type BusSource = NodeBus | (() => Promise<NodeBus>);
 
-/** Longer than any answer of a server that is there. */
+/** Longer than any answer of a server that is available. */
 const ANSWER_MS = 10_000;
 
-/**
- * The bus of one applier: connected at the first call, tried again after a failure, and never waited for without end.
- */
+/** The bus of one applier. It connects at the first call, retries after a failure, and never waits forever. */
 export class BusPort {
   private bus: Promise<NodeBus> | undefined;
   private connected: NodeBus | undefined;
   private closed = false;
-  /** How far apart the inventory wants heartbeats to be at least, as it said last. */
+  /** The minimum interval between heartbeats that the inventory last asked for. */
   pacedMs = 0;
 
   constructor(
     private readonly source: BusSource,
-    private readonly hear: (heard: Notice) => void,
+    private readonly hear: (notice: Notice) => void,
+    private readonly look: (query: PathQuery) => Promise<PathAnswer>,
   ) {}
 
   async call<T>(what: string, ask: (bus: NodeBus) => Promise<T>): Promise<T> {
     return inTime(what, this.connect().then(ask));
   }
 
-  /** Dropped without a connection; says whether it was sent. */
+  /** Dropped without a connection. Returns whether it was sent. */
   alive(alive: NodeAlive): boolean {
     if (this.connected?.connected !== true) return false;
     this.connected.alive(alive);
@@ -54,12 +53,14 @@ export class BusPort {
       throw new Error('the applier was stopped');
     }
     this.connected = bus;
-    bus.onPush(({ lease, status, pace }) => {
+    bus.onPush(({ lease, status, pace, query }) => {
       if (this.closed) return;
+      if (query !== undefined)
+        return void this.look(query.request).then((answer) => this.closed || query.answer(answer));
       if (pace !== undefined) return void (this.pacedMs = Math.min(pace.everyMs, MOST_PACE_MS));
-      if (status !== undefined) this.hear({ heard: 'status', status });
-      if (lease !== undefined) this.hear({ heard: 'lease', lease });
-      if (lease === undefined && status === undefined) this.hear({ heard: 'connected' });
+      if (status !== undefined) this.hear({ kind: 'status', status });
+      if (lease !== undefined) this.hear({ kind: 'lease', lease });
+      if (lease === undefined && status === undefined) this.hear({ kind: 'connected' });
     });
     return bus;
   }

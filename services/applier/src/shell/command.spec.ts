@@ -3,23 +3,23 @@ import { NetworkTools } from './backends/network/tools.js';
 
 const limits = (timeoutMs = 20_000) => ({ root: '/', timeoutMs, ending: new AbortController().signal });
 
-test('all that a command said before its end is heard, also where many end at once', async () => {
+test('returns the whole output of a command, even if many end at once', async () => {
   const lines = Array.from({ length: 200 }, (_, i) => `line ${i}\n`).join('');
   const results = await Promise.all(Array.from({ length: 60 }, () => runCommand(['printf', '%s', lines], limits())));
   expect(results.filter(({ passed, output }) => !passed || output !== lines)).toEqual([]);
 });
 
-test('what a command leaves running behind it is not waited for', async () => {
+test('does not wait for processes that a command leaves running', async () => {
   const { passed, output } = await runCommand(['sh', '-c', 'echo said; sleep 600 & echo $!'], limits());
-  const [said, pid] = output.split('\n');
+  const [line, pid] = output.split('\n');
   process.kill(Number(pid), 'SIGKILL');
-  expect([passed, said]).toEqual([true, 'said']);
+  expect([passed, line]).toEqual([true, 'said']);
 });
 
 test.each([
   ['a command', async () => (await runCommand(['sh', '-c', 'kill -TERM $$'], limits())).passed],
-  ['a tool of the network', async () => (await new NetworkTools({}).try(['sh', '-c', 'kill -TERM $$'])).code === 0],
-])('who ended %s by a signal may end its applier first, and nothing is concluded', async (_what, run) => {
+  ['a network tool', async () => (await new NetworkTools({}).try(['sh', '-c', 'kill -TERM $$'])).code === 0],
+])('draws no conclusion if a signal ended %s, because the applier may be ending too', async (_what, run) => {
   const turn = new Promise((resolve) =>
     setTimeout(() => resolve('the turn of the signal for the applier'), SIGNAL_TURN_MS / 2),
   );
@@ -28,7 +28,7 @@ test.each([
   expect(await ended).toBe(false);
 });
 
-test('one that is ended because its applier stops is not waited for', async () => {
+test('does not wait for a command that was ended because its applier stops', async () => {
   const ending = new AbortController();
   const late = new Promise((resolve) => setTimeout(() => resolve('late'), 20_000).unref());
   const ended = runCommand(['sleep', '600'], { ...limits(600_000), ending: ending.signal });

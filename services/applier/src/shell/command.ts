@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 
 /** The result of a command; `output` is the end of its output. */
 export interface CommandResult {
-  /** False: there is no such program, or it may not be run. */
+  /** False: the program does not exist, or must not be run. */
   readonly started: boolean;
   readonly passed: boolean;
   readonly reason: string;
@@ -10,27 +10,28 @@ export interface CommandResult {
 }
 
 export interface CommandLimits {
-  /** Where it runs. */
+  /** The working directory. */
   readonly root: string;
   readonly timeoutMs: number;
-  /** Ends it before. */
+  /** Ends the command early. */
   readonly ending: AbortSignal;
 }
 
 const OUTPUT_END = 8_000;
-/** Of it, that much goes into a reason. */
+/** How much of the output goes into a reason. */
 const REASON_END = 500;
 
-/** Time to read the last output; a process that the command left running may hold its output open forever. */
+/** Time to read the last output. A process that the command left running may hold its output open forever. */
 const LAST_WORDS_MS = 500;
 
 /**
- * What ends a command by a signal mostly ends this process with it: a service manager that stops the unit, a machine
- * that goes down. The command's end may be heard first, and says nothing then: for that long nobody is told of it.
+ * A signal that ends a command usually ends this process too: a service manager stops the unit, or the machine shuts
+ * down. This process may see the command end first, which proves nothing, so it waits this long before it returns the
+ * result.
  */
 export const SIGNAL_TURN_MS = 1_000;
 
-/** Runs a command without a shell, in a process group of its own that is killed as a whole when the time is over. */
+/** Runs a command without a shell, in a separate process group that is killed as a whole when the time is over. */
 export function runCommand(
   argv: readonly string[],
   { root, timeoutMs, ending }: CommandLimits,
@@ -59,8 +60,13 @@ export function runCommand(
       ending.removeEventListener('abort', kill);
       child.stdout.destroy();
       child.stderr.destroy();
-      const said = output.trim().slice(-REASON_END);
-      resolve({ started, passed, output, reason: passed ? '' : `${command} ${how}${said === '' ? '' : `: ${said}`}` });
+      const reported = output.trim().slice(-REASON_END);
+      resolve({
+        started,
+        passed,
+        output,
+        reason: passed ? '' : `${command} ${how}${reported === '' ? '' : `: ${reported}`}`,
+      });
     };
     child.on('error', (error) => end(false, `could not be run (${error.message})`, false));
     child.on('exit', (code, signal) => {
@@ -70,7 +76,7 @@ export function runCommand(
         else end(code === 0, signal === null ? `ended with ${code}` : `was ended by ${signal}`);
       };
       if (signal !== null && !timedOut && !ending.aborted) return void setTimeout(over, SIGNAL_TURN_MS);
-      // The end may be heard before what was said.
+      // The exit may arrive before the output.
       const last = setTimeout(over, LAST_WORDS_MS);
       child.once('close', () => {
         clearTimeout(last);
@@ -85,6 +91,6 @@ function killGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // it ended in the meantime
+    // it has already ended
   }
 }

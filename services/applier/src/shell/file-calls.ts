@@ -4,30 +4,33 @@ import { getSystemErrorName } from 'node:util';
 /** Extended attributes of a file: name → value in base64. ACLs and SELinux labels are among them. */
 export type Xattrs = Readonly<Record<string, string>>;
 
-/** What Node.js has no calls for. All work on open files, so that nothing can be swapped in between. */
+/** System calls that Node.js lacks. All work on open files, so that nothing can be replaced in between. */
 export interface FileCalls {
-  /** Empty where the file system has none. */
+  /** Empty if the file system does not support them. */
   xattrs(fd: number): Xattrs;
-  /** Makes them exactly these. Throws, with the name, for one that cannot be kept. */
-  setXattrs(fd: number, wanted: Xattrs): void;
-  /** Nanoseconds since 1970. */
+  /** Sets exactly these. Throws an error with the name of one that cannot be set. */
+  setXattrs(fd: number, desired: Xattrs): void;
+  /** Nanoseconds since 1970, negative before. */
   setModified(fd: number, ns: bigint): void;
-  /** Of what was opened with `O_PATH`, such as a link. */
+  /** For files that were opened with `O_PATH`, such as links. */
   setOwner(fd: number, uid: number, gid: number): void;
 }
 
-/** A descriptor that only names a file; Node.js does not export it. The same on x86 and ARM. */
+/**
+ * Opens a descriptor that only refers to a file. Node.js does not export the flag. It has the same value on x86 and
+ * ARM.
+ */
 export const O_PATH = 0o10000000;
 
 let loaded: FileCalls | string | undefined;
 
-/** The calls, or why there are none. */
+/** The system calls, or why they are not available. */
 export function fileCalls(): FileCalls | string {
   loaded ??= load();
   return loaded;
 }
 
-/** The calls. Throws with the reason where there are none. */
+/** The system calls. Throws if they are not available. */
 export function neededFileCalls(): FileCalls {
   const calls = fileCalls();
   if (typeof calls === 'string') throw new Error(calls);
@@ -36,7 +39,7 @@ export function neededFileCalls(): FileCalls {
 
 declare const require: (name: 'koffi') => typeof import('koffi');
 
-/** Loaded late: most processes with this code never need it, and it takes 9 ms and 4 MB. */
+/** Loaded on demand: most processes with this code never need it, and it takes 9 ms and 4 MB. */
 function load(): FileCalls | string {
   if (process.platform !== 'linux') return `extended attributes are not supported on ${process.platform}`;
   try {
@@ -50,9 +53,9 @@ const { ENODATA, ENOTSUP, EOPNOTSUPP, ERANGE } = osConstants.errno;
 const AT_EMPTY_PATH = 0x1000;
 const UTIME_OMIT = 0x3ffffffen;
 const FIRST_BYTES = 1_024;
-/** The kernel lets no list and no value be larger. */
+/** The kernel's limit for a list and for a value. */
 const MOST_BYTES = 65_536;
-/** Set by the kernel or its policy for every file, and not to be removed. */
+/** Set by the kernel or its security policy for every file. They cannot be removed. */
 const OF_THE_KERNEL = /^security\.(selinux|ima|evm|SMACK)/;
 
 function bound(koffi: typeof import('koffi')): FileCalls {
@@ -70,7 +73,7 @@ function bound(koffi: typeof import('koffi')): FileCalls {
     return Object.assign(new Error(`${code}: ${call}`), { code, errno });
   };
   const nameOf = (name: string): Buffer => Buffer.from(`${name}\0`, 'latin1');
-  /** What a call fills; undefined where there is nothing. */
+  /** The result of a call that fills a buffer. Undefined if there is none. */
   const filled = (call: string, fill: (into: Buffer) => number): Buffer | undefined => {
     for (let size = FIRST_BYTES; ; size = MOST_BYTES) {
       const into = Buffer.alloc(size);
@@ -95,19 +98,21 @@ function bound(koffi: typeof import('koffi')): FileCalls {
 
   return {
     xattrs,
-    setXattrs(fd, wanted) {
+    setXattrs(fd, desired) {
       const now = xattrs(fd);
       for (const name of Object.keys(now))
-        if (!(name in wanted) && !OF_THE_KERNEL.test(name) && remove(fd, nameOf(name)) !== 0)
+        if (!(name in desired) && !OF_THE_KERNEL.test(name) && remove(fd, nameOf(name)) !== 0)
           throw notKept(name, failed('fremovexattr'));
-      for (const [name, text] of Object.entries(wanted)) {
+      for (const [name, text] of Object.entries(desired)) {
         if (now[name] === text) continue;
         const value = Buffer.from(text, 'base64');
         if (set(fd, nameOf(name), value, value.length, 0) !== 0) throw notKept(name, failed('fsetxattr'));
       }
     },
     setModified(fd, ns) {
-      const spec = new BigInt64Array([0n, UTIME_OMIT, ns / NS_PER_S, ns % NS_PER_S]);
+      // The part of a second counts forward, also before 1970.
+      const part = ((ns % NS_PER_S) + NS_PER_S) % NS_PER_S;
+      const spec = new BigInt64Array([0n, UTIME_OMIT, (ns - part) / NS_PER_S, part]);
       if (times(fd, spec) !== 0) throw failed('futimens');
     },
     setOwner(fd, uid, gid) {

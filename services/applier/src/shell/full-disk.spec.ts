@@ -33,10 +33,10 @@ const exec = (script: string) => ({
   spec: { check: { argv: ['test', '-e', 'done'] }, apply: { argv: ['/bin/sh', '-c', script] } },
 });
 const OLD = config(file('/etc/a', 'old', '0640'), file('/etc/b', 'b'));
-/** Nothing is left of the disk, and it fails. */
+/** Fills the disk completely, and fails. */
 const FILLS = config(file('/etc/a', 'new', '0600'), file('/new/c', 'c'), exec('cat /dev/zero > fill; exit 1'));
 
-/** Everything that `stat` tells and a rollback has to restore, and the content, of all below a folder. */
+/** Everything that `stat` shows and a rollback must restore, and the content, for all paths below a folder. */
 function picture(folder: string): Record<string, unknown> {
   const found: Record<string, unknown> = {};
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
@@ -73,17 +73,17 @@ describe.each(DISKS)('on a small $type that holds the root and the state folder$
     await disk.end();
   });
 
-  test('a change whose file does not fit is rolled back, and the report names the file', async () => {
+  test('rolls back a change whose file does not fit, and names the file in the report', async () => {
     await run(host, OLD);
     const before = picture(host.root);
-    // The config fits, which is kept in the state folder, but not the file as well.
+    // The config, which is stored in the state folder, fits, but not the file as well.
     await run(host, config(file('/etc/a', 'new'), file('/data/mine', 'x'.repeat(disk.freeBytes * 0.6))));
     expect(journalOf(host)).toMatchObject({ sound: true, lastDealt: { verdict: 'failed' } });
     expect(journalOf(host).lastDealt?.reason).toMatch(/File\/data-mine \(\/data\/mine\): ENOSPC/);
     expect(picture(host.root)).toEqual(before);
   });
 
-  test('a change that fills the disk with a command is rolled back while the disk is full', async () => {
+  test('rolls back a change whose command fills the disk, while the disk is full', async () => {
     await run(host, OLD);
     const before = picture(host.root);
     await run(host, FILLS);
@@ -96,7 +96,32 @@ describe.each(DISKS)('on a small $type that holds the root and the state folder$
     expect(journalOf(host)).toMatchObject({ lastDealt: { verdict: 'applied' } });
   });
 
-  test('a change that takes the reserve, too, is rolled back, and recorded once that is possible', async () => {
+  test('rolls back a change that makes many files smaller, while the disk is full', async () => {
+    await run(host, OLD);
+    const paths = ['1', '2', '3', '4', '5'].map((name) => `/data/${name}`);
+    for (const path of paths) writeFileSync(host.path(path), path.repeat(10 * KIB), { mode: 0o640 });
+    const before = picture(host.root);
+    const small = paths.map((path) => file(path, 'small'));
+    await run(host, config(...OLD.fragments, ...small, exec('cat /dev/zero > fill; exit 1')));
+    expect(picture(host.root)).toEqual(before);
+    expect(journalOf(host)).toMatchObject({ sound: true, lastDealt: { verdict: 'failed' } });
+  });
+
+  test('starts nothing if its rollback does not fit, and takes none of the space', async () => {
+    await host.start({ allowExec: true });
+    await host.bus.roll(OLD);
+    const paths = ['1', '2', '3', '4', '5'].map((name) => `/data/${name}`);
+    for (const path of paths) writeFileSync(host.path(path), path.repeat(10 * KIB));
+    disk.fill('fill', 400 * KIB);
+    const before = picture(host.root);
+    const report = await host.bus.roll(config(...paths.map((path) => file(path, 'small'))), { applyMs: 4_000 });
+    expect(report).toMatchObject({ kind: 'failed', restored: true });
+    expect(report.reason).toMatch(/nothing was started: .*reserve: cannot set aside \d+ KiB .* bytes are free/);
+    expect(picture(host.root)).toEqual(before);
+    await until(() => disk.freeBytes > 300 * KIB, 'the space is free again');
+  });
+
+  test('rolls back a change that also takes the reserve, and records it when possible', async () => {
     await run(host, OLD);
     const before = picture(host.root);
     const takes = 'cat /dev/zero > fill; rm -f ../state/reserve; cat /dev/zero >> fill; exit 1';
@@ -106,7 +131,7 @@ describe.each(DISKS)('on a small $type that holds the root and the state folder$
   });
 
   test.each(type === 'tmpfs' ? [10, 11, 12, 13, 14, 15] : [12, 15])(
-    'killed at step %i of a change that fills the disk, it restores without a bus while the disk is full',
+    'restores without NATS on a full disk after a kill at step %i of a change that fills the disk',
     async (dieAt) => {
       await run(host, FILLS, dieAt);
       const before = journalOf(host);
@@ -119,7 +144,7 @@ describe.each(DISKS)('on a small $type that holds the root and the state folder$
     },
   );
 
-  test('starts nothing when the disk is full already, and names the file that cannot be written', async () => {
+  test('starts nothing if the disk is already full, and names the file that cannot be written', async () => {
     await host.start();
     await host.bus.roll(OLD);
     await until(() => existsSync(join(host.state, 'reserve')), 'the space is set aside');
@@ -128,7 +153,7 @@ describe.each(DISKS)('on a small $type that holds the root and the state folder$
     const report = await host.bus.roll(config(file('/etc/a', 'new')), { applyMs: 4_000 });
     expect(report).toMatchObject({ kind: 'failed', restored: true });
     expect(report.reason).toMatch(
-      /nothing was started: .*\/state\/(configs\/[0-9a-f]{64}|journal(\.prev)?)\.json: ENOSPC/,
+      /nothing was started: .*\/state\/(reserve: cannot set aside|(configs\/[0-9a-f]{64}|journal(\.prev)?)\.json: ENOSPC)/,
     );
     expect(picture(host.root)).toEqual(before);
     disk.empty('fill');
@@ -161,7 +186,7 @@ const journalOf = ({ state }: Host) => {
   return journal;
 };
 
-/** Starts again where the killed process stood, with no bus at all, and waits until nothing is unfinished. */
+/** Restarts the killed process, without NATS, and waits until nothing is unfinished. */
 async function recover(host: Host, aheadMs: number): Promise<void> {
   const bus = new MemoryNodeBus('n');
   bus.down = true;
@@ -174,42 +199,42 @@ async function recover(host: Host, aheadMs: number): Promise<void> {
     allowExec: true,
     clock: () => bootClock() + aheadMs,
   });
-  await until(() => journalOf(host).work === undefined, 'nothing is unfinished');
+  await until(() => journalOf(host).work === undefined, 'no work is left in the journal');
   await applier.stop();
 }
 
 describe('the state folder', () => {
   let host: Host;
-  const said: string[] = [];
-  const note = (level: string) => (fields: object, words: string) =>
-    void said.push(`${level} ${words} ${(fields as { readonly error?: string }).error ?? ''}`);
+  const logged: string[] = [];
+  const note = (level: string) => (fields: object, message: string) =>
+    void logged.push(`${level} ${message} ${(fields as { readonly error?: string }).error ?? ''}`);
   const log = { info: note('info'), warn: note('warn'), error: note('error') };
   beforeEach(() => {
-    said.length = 0;
+    logged.length = 0;
     host = new Host();
   });
   afterEach(() => host.end());
   const configs = (): string => join(host.state, 'configs');
   const configFile = (): string => join(configs(), `${journalOf(host).inForce}.json`);
 
-  it('may have in it what cannot be removed: the applier reports and applies, and says so once', async () => {
+  it('may contain what cannot be removed: the applier works, and logs it once', async () => {
     await host.start({ log });
     await host.bus.roll(OLD);
     mkdirSync(join(configs(), 'lost+found'));
     mkdirSync(join(configs(), `${'0'.repeat(64)}.json`, 'below'), { recursive: true });
     for (const content of ['1', '2', '3'])
       expect(await host.bus.roll(config(file('/etc/a', content)))).toMatchObject({ kind: 'applied' });
-    await until(() => said.some((line) => line.includes('cannot be tidied')), 'the trouble is logged');
+    await until(() => logged.some((line) => line.includes('cannot be cleaned up')), 'the error is logged');
     expect(readdirSync(configs())).toContain('lost+found');
-    const lines = said.filter((line) => /^(warn|error)/.test(line));
-    expect(lines).toEqual([expect.stringMatching(/cannot be tidied.*0{64}\.json/)]);
+    const lines = logged.filter((line) => /^(warn|error)/.test(line));
+    expect(lines).toEqual([expect.stringMatching(/cannot be cleaned up.*0{64}\.json/)]);
   });
 
   it.each([
     ['damaged', (path: string) => writeFileSync(path, '{"fragments": [')],
     ['empty', (path: string) => writeFileSync(path, '')],
     ['lost', (path: string) => rmSync(path)],
-  ])('gets a config again that is %s', async (_is, damage) => {
+  ])('downloads a config again that is %s', async (_is, damage) => {
     const applier = await host.start({ log });
     await host.bus.roll(OLD);
     await applier.stop();
@@ -218,10 +243,10 @@ describe('the state folder', () => {
     await host.start({ log });
     expect(await host.bus.roll(config(file('/etc/a', 'new')), { kind: 'forward' })).toMatchObject({ kind: 'applied' });
     expect(whole).toContain('"old"');
-    expect(said.filter((line) => line.startsWith('error'))).toEqual([]);
+    expect(logged.filter((line) => line.startsWith('error'))).toEqual([]);
   });
 
-  it('whose config cannot be read, nor be replaced, still lets drift be found, but no change start', async () => {
+  it('with a config that can be neither read nor replaced allows drift checks, but no change', async () => {
     const applier = await host.start({ log });
     await host.bus.roll(OLD);
     await applier.stop();
@@ -234,6 +259,6 @@ describe('the state folder', () => {
     const report = await host.bus.roll(config(file('/etc/a', 'new')), { applyMs: 4_000 });
     expect(report).toMatchObject({ kind: 'failed' });
     expect(report.reason).toContain(path);
-    expect(said.filter((line) => line.includes('cannot be used; fetching it again'))).toHaveLength(1);
+    expect(logged.filter((line) => line.includes('cannot be used; fetching it again'))).toHaveLength(1);
   });
 });

@@ -17,7 +17,7 @@ const SECOND = config(
 const OLD = { b: '600 old', etc: 'dir 755', 'etc/a': '644 old' };
 const NEW = { b: '600 mine', etc: 'dir 755', 'etc/a': '600 new', new: 'dir 755', 'new/c': '644 new' };
 
-/** Runs the process that kills itself; says whether it did. */
+/** Runs the process that kills itself. Returns whether it did. */
 function run(
   host: Host,
   dieAt: number,
@@ -32,10 +32,10 @@ function run(
       [join(testing, 'run-ts.cjs'), join(testing, 'killed-applier.ts'), JSON.stringify(plan)],
       { stdio: ['ignore', 'ignore', 'pipe'] },
     );
-    let said = '';
-    child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()));
+    let output = '';
+    child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()));
     child.on('exit', (code, signal) =>
-      code === 0 || signal === 'SIGKILL' ? resolve(signal === 'SIGKILL') : reject(new Error(`exit ${code}: ${said}`)),
+      code === 0 || signal === 'SIGKILL' ? resolve(signal === 'SIGKILL') : reject(new Error(`exit ${code}: ${output}`)),
     );
   });
 }
@@ -46,7 +46,7 @@ const journalOf = (host: Host) => {
   return journal;
 };
 
-/** Starts again where the killed process stood, with no bus at all, and waits until nothing is unfinished. */
+/** Restarts the killed process, without NATS, and waits until nothing is unfinished. */
 async function recover(host: Host, aheadMs: number, settings: HostSettings = {}): Promise<void> {
   const bus = new MemoryNodeBus('n');
   bus.down = true;
@@ -82,7 +82,7 @@ it.each([
   [15, 1],
   [16, 0],
 ])(
-  'killed at step %i (%i ms into it), it ends on the old or the new config without any bus',
+  'killed at step %i (%i ms into it), it ends with the old or the new config, without NATS',
   async (dieAt, dieAfterMs) => {
     for (const aheadMs of [0, 3_600_000]) {
       const host = new Host();
@@ -90,12 +90,12 @@ it.each([
         writeFileSync(host.path('b'), 'mine', { mode: 0o600 });
         const killed = await run(host, dieAt, dieAfterMs);
         if (dieAfterMs === 0) expect(killed).toBe(true);
-        const begun = journalOf(host).work !== undefined;
+        const hasWork = journalOf(host).work !== undefined;
         await recover(host, aheadMs);
         const { inForce, work, lastDealt } = journalOf(host);
         expect(work).toBeUndefined();
         expect(host.tree()).toEqual(inForce === hashOf(SECOND) ? NEW : OLD);
-        if (begun) expect(lastDealt).toMatchObject({ lease: 'l2', verdict: aheadMs === 0 ? 'applied' : 'failed' });
+        if (hasWork) expect(lastDealt).toMatchObject({ lease: 'l2', verdict: aheadMs === 0 ? 'applied' : 'failed' });
       } finally {
         await host.end();
       }
@@ -124,7 +124,7 @@ it.each([
   [15, 0],
   [16, 0],
 ])(
-  'killed at step %i (%i ms into it), a unit runs with the old or the new content, as its files are',
+  'killed at step %i (%i ms into it), a unit runs with the old or the new content, like its files',
   async (dieAt, dieAfterMs) => {
     for (const aheadMs of [0, 3_600_000]) {
       const host = new Host();

@@ -4,7 +4,9 @@ import {
   fchownSync,
   fstatSync,
   fsync,
+  ftruncateSync,
   openSync,
+  read,
   readFile,
   readFileSync,
   writeFile,
@@ -16,25 +18,27 @@ import { promisify } from 'node:util';
 const flush = promisify(fsync);
 const readLong = promisify(readFile);
 const writeLong = promisify(writeFile);
-/** More than that is left to another thread: so long nothing else of the applier goes on. */
-const SHORT = 1 << 20;
-/** Node.js reads no longer files at once, and its error does not say so. */
+const readPiece = promisify(read);
+const PIECE_BYTES = 256 * 1024;
+/** Longer content is read and written by another thread, because the applier does nothing else meanwhile. */
+export const SHORT = 1 << 20;
+/** Node.js cannot read longer files at once, and its error does not say so. */
 const LONGEST = 2 ** 31 - 1;
-/** How long others wait while many files are read one after the other. */
+/** How long other work may wait while many files are read one after another. */
 const TURN_MS = 10;
 
 /**
- * An open file or folder. What the page cache answers is called in place: handing it to another thread costs ten times
- * as much as the call (measured: 9.2 → 7.0 ms of CPU per node and change). What waits for the disk (`fsync`, `rename`,
- * `unlink`, `mkdir`, long contents, `/proc`) stays on the thread pool. The price: on a file system that hangs, the
- * applier hangs too, and in a change its guard kills it.
+ * An open file or folder. Calls that the page cache can answer run synchronously: moving them to another thread costs
+ * ten times as much as the call (measured: 9.2 → 7.0 ms of CPU per node and change). Calls that wait for the disk
+ * (`fsync`, `rename`, `unlink`, `mkdir`, long contents, `/proc`) use the thread pool. The drawback: if a file system
+ * hangs, the applier hangs too, and during a change its guard kills it.
  */
 export class OpenFile {
   private isOpen = true;
 
   private constructor(readonly fd: number) {}
 
-  /** Throws as `open(2)` fails, with its code. */
+  /** Throws the error of `open(2)`, with its code. */
   static open(path: string, flags: number | string, mode?: number): OpenFile {
     return new OpenFile(openSync(path, flags, mode));
   }
@@ -42,8 +46,32 @@ export class OpenFile {
   async read(): Promise<Buffer> {
     const { size } = fstatSync(this.fd);
     if (size > LONGEST) throw new Error(`has ${size} bytes; at most ${LONGEST} can be read`);
-    // Of what the kernel makes up when it is read, the size says nothing.
+    // For files that the kernel generates, the size is meaningless.
     return size > SHORT || size === 0 ? readLong(this.fd) : readFileSync(this.fd);
+  }
+
+  get size(): number {
+    return fstatSync(this.fd).size;
+  }
+
+  /** The content in parts. Each part overwrites the previous one. */
+  async *pieces(): AsyncGenerator<Buffer, void> {
+    const piece = Buffer.allocUnsafe(PIECE_BYTES);
+    for (let at = 0; ;) {
+      const { bytesRead } = await readPiece(this.fd, piece, 0, piece.length, at);
+      if (bytesRead === 0) return;
+      at += bytesRead;
+      yield piece.subarray(0, bytesRead);
+    }
+  }
+
+  /** Writes one of many parts. Nothing else has to wait for a slow disk. */
+  append(piece: Uint8Array): Promise<void> {
+    return writeLong(this.fd, piece);
+  }
+
+  truncate(bytes: number): void {
+    ftruncateSync(this.fd, bytes);
   }
 
   async write(content: string | Buffer): Promise<void> {
@@ -59,12 +87,12 @@ export class OpenFile {
     fchownSync(this.fd, uid, gid);
   }
 
-  /** What it has is on the disk. */
+  /** Flushes it to the disk. */
   sync(): Promise<void> {
     return flush(this.fd);
   }
 
-  /** Once: the number may be another file's by the second time. */
+  /** Only once: the number may be that of another file the second time. */
   close(): void {
     if (!this.isOpen) return;
     this.isOpen = false;
@@ -72,7 +100,7 @@ export class OpenFile {
   }
 }
 
-/** Opens, works, and closes also when that fails. */
+/** Opens a file, runs the function, and closes the file, even after an error. */
 export async function withOpen<T>(
   path: string,
   flags: number | string,
@@ -88,7 +116,7 @@ export async function withOpen<T>(
 }
 
 let turnBeganMs = 0;
-/** For many files that are read without a wait between: timers and messages get their turn every few milliseconds. */
+/** For reading many files without other waits: runs timers and messages every few milliseconds. */
 export async function letOthersGoOn(): Promise<void> {
   if (performance.now() - turnBeganMs < TURN_MS) return;
   await setImmediate();

@@ -1,7 +1,9 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { connectionOptions, LOG_LEVELS, type LogLevel } from '#libs/process/lean';
+import { parseNetwork } from './probes/probe-networks.js';
 
 const DEFAULT_HEARTBEAT_SECONDS = 10;
+const MOST_HEARTBEAT_SECONDS = 86_400;
 /** `sluice appliers` has it too. */
 export const HEARTBEAT_SECONDS = new Option(
   '--heartbeat-seconds <seconds>',
@@ -39,6 +41,14 @@ const OPTIONS: readonly Option[] = [
   )
     .env('SLUICE_ALLOW_SETUID')
     .default(false),
+  new Option(
+    '--probe-network <cidr>',
+    'network that tcp and http probes may reach; by default all except link-local addresses; repeat the flag, or ' +
+      'separate with commas',
+  )
+    .env('SLUICE_PROBE_NETWORKS')
+    .default([], 'none')
+    .argParser(withNetworks),
   new Option('--netns <name>', 'network namespace to configure; by default that of the machine, if --root is /').env(
     'SLUICE_NETNS',
   ),
@@ -75,7 +85,7 @@ const OPTIONS: readonly Option[] = [
     .argParser(logLevel),
 ];
 
-/** The command that runs an applier; what runs it is its action. */
+/** The command that runs an applier. The caller adds the action. */
 export function applierCommand(name: string): Command {
   const command = new Command(name)
     .description(
@@ -95,7 +105,9 @@ const listOf = (text: string): readonly string[] =>
 
 function heartbeatSeconds(text: string): number {
   const seconds = text === '' ? DEFAULT_HEARTBEAT_SECONDS : Number(text);
-  if (!Number.isFinite(seconds) || seconds <= 0) throw new InvalidArgumentError('It must be a number above 0.');
+  // A timer that is set for longer than 24 days ends at once.
+  if (!(seconds > 0 && seconds <= MOST_HEARTBEAT_SECONDS))
+    throw new InvalidArgumentError(`It must be a number above 0, and at most ${MOST_HEARTBEAT_SECONDS}.`);
   return seconds;
 }
 
@@ -105,26 +117,26 @@ function logLevel(text: string): LogLevel {
   return level;
 }
 
-const KEY = /^([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
-const VALUE = /^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/;
+function withNetworks(text: string, before: readonly string[]): readonly string[] {
+  const networks = listOf(text);
+  const wrong = networks.find((network) => parseNetwork(network) === undefined);
+  if (wrong !== undefined)
+    throw new InvalidArgumentError(`${JSON.stringify(wrong)} is not a network. Write it like 10.0.0.0/8.`);
+  return [...before, ...networks];
+}
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Labels as Kubernetes has them. */
+/** Labels, whose keys and values are checked with the other settings. */
 function withLabels(text: string, before: Labels): Labels {
-  const labels: Record<string, string> = { ...before };
+  const labels = new Map(Object.entries(before));
   for (const one of listOf(text)) {
     const at = one.indexOf('=');
     const [key, value] = [one.slice(0, Math.max(0, at)), one.slice(at + 1)];
-    if (at < 1 || !KEY.test(key) || key.length > 317)
-      throw new InvalidArgumentError(`${JSON.stringify(one)} is not a label. Write it like zone=a.`);
-    if (!VALUE.test(value) || value.length > 63)
-      throw new InvalidArgumentError(
-        `The value of ${key} may have at most 63 letters, digits, "-", "_" and ".", and must start and end with a letter or digit.`,
-      );
-    if (Object.hasOwn(labels, key) && labels[key] !== value)
-      throw new InvalidArgumentError(`${key} has two values, ${labels[key]} and ${value}. Keep one.`);
-    labels[key] = value;
+    if (at < 1) throw new InvalidArgumentError(`${JSON.stringify(one)} is not a label. Write it like zone=a.`);
+    const other = labels.get(key) ?? value;
+    if (other !== value) throw new InvalidArgumentError(`${key} has two values, ${other} and ${value}. Keep one.`);
+    labels.set(key, value);
   }
-  return labels;
+  return Object.fromEntries(labels);
 }

@@ -1,77 +1,84 @@
 import { isMissingStream } from '#libs/nats/lean';
 import { assertNever } from '#libs/engine';
 import type { Config } from '#libs/contracts';
-import { wordsFor } from '#libs/manifests/lean';
 import {
   UNREACHABLE,
   type ApplierRun,
-  type Difference,
-  type Item,
   type Journal,
   type Log,
-  type Original,
-  type Originals,
+  type Notice,
   type Outcome,
   type Outcomes,
-  type Refusal,
   type Step,
   type StepOf,
 } from '../core/index.js';
 import type { BusPort } from './bus-port.js';
+import { Downloads } from './downloads.js';
 import { Actor } from './host/actor.js';
 import type { Guard } from './guard/guard.js';
-import { refusalOf, RefusedError, type Backend, type Clock, type Surroundings } from './ports.js';
-import { checkProbe, runProbes } from './probes/run-probes.js';
+import type { Backend, Clock, Surroundings } from './ports.js';
+import { runProbes } from './probes/run-probes.js';
 import { parseConfig } from './state/config-text.js';
+import { refused, ResourceSteps } from './resource-steps.js';
 import type { StateFolder } from './state/state-folder.js';
 
 /** How long the services of a new installation may take to create what appliers read. */
 const NEW_MS = 60_000;
 
-/** A step of a rollback that says no other time: thousands of files are read back in one. */
+/** The time for a step of a rollback that sets no other: one step may read back thousands of files. */
 const LONGEST_STEP_MS = 300_000;
 
 /** Carries out the steps of one applier on this machine. */
 export class Performer {
   private readonly actor: Actor;
-  /** Ends a `wait` that is under way. */
+  private readonly downloads: Downloads;
+  private readonly resources: ResourceSteps;
+  /** Ends the current `wait` or `prefetch`. */
   wake = (): void => undefined;
-  /** When it first found nothing to read; 0 once it has read something. */
+  /** Passes a notice to the applier. */
+  private tell: (notice: Notice) => void = () => undefined;
+  /** When it first found nothing to read. 0 after it has read something. */
   private newSinceMs: number | undefined;
-  /** What was last logged of something that may last. */
+  /** The last logged error of each problem that may last. */
   private readonly warned = new Map<string, string>();
 
   constructor(
     private readonly state: StateFolder,
     private readonly bus: BusPort,
-    private readonly backends: ReadonlyMap<string, Backend>,
+    backends: ReadonlyMap<string, Backend>,
     private readonly surroundings: Surroundings & { readonly guard: Guard },
     private readonly clock: Clock,
     private readonly log: Log,
   ) {
     this.actor = new Actor(surroundings.host);
+    this.resources = new ResourceSteps(state, backends, surroundings, clock);
+    this.downloads = new Downloads(bus, surroundings, log, (entry) => this.resources.isNeeded(entry));
   }
 
-  /** Carries out one step after the other until the applier is stopped. */
+  /** Carries out one step after another until the applier is stopped. */
   async run(applier: ApplierRun): Promise<void> {
+    this.tell = (notice) => applier.hear(notice);
     const steps = applier.steps();
     for (let next = steps.next(); next.done !== true;) {
       const step = next.value;
       this.tellGuard(applier, step);
+      const { sound, work } = applier.journal;
+      this.resources.isRollingBack = !sound || work?.phase === 'rolling-back';
       const outcome = step.do === 'wait' ? this.wait(step.untilMs) : this.perform(step);
       next = steps.next(await outcome.catch((error: Error) => error));
     }
-    // What was begun stays guarded: if no applier comes back in time, it is rolled back.
+    // Unfinished work stays guarded. If no applier continues in time, the guard rolls it back.
     if (applier.journal.work === undefined) this.surroundings.guard.release();
   }
 
-  /** Until its deadline, the time of the whole change counts. A rollback takes its time, and each of its steps ends. */
+  /** Until its deadline, the change as a whole has a time limit. In a rollback, only each single step has one. */
   private tellGuard({ lease, journal: { work } }: ApplierRun, step: Step): void {
     const { guard } = this.surroundings;
     const nowMs = this.clock();
     if (lease === undefined) return guard.release();
-    if (work === undefined || (work.phase !== 'rolling-back' && nowMs < work.rollBackAtMs)) return guard.feed(step.do);
-    guard.feed(step.do, 'untilMs' in step ? step.untilMs : nowMs + LONGEST_STEP_MS);
+    const fed = { step: step.do, fault: 'fault' in step ? step.fault : 'node' } as const;
+    if (work === undefined || (work.phase !== 'rolling-back' && nowMs < work.rollBackAtMs)) return guard.feed(fed);
+    guard.feed(fed, 'untilMs' in step ? step.untilMs : nowMs + LONGEST_STEP_MS);
   }
 
   private wait(untilMs: number): Promise<void> {
@@ -84,7 +91,7 @@ export class Performer {
     });
   }
 
-  /** The outcome of the step. */
+  /** Returns the outcome of the step. */
   async perform(step: Exclude<Step, { do: 'wait' }>): Promise<Outcome | typeof UNREACHABLE> {
     switch (step.do) {
       case 'write-journal':
@@ -95,18 +102,28 @@ export class Performer {
         return this.load(step.hash);
       case 'tidy':
         return this.tidy(step);
+      case 'fetch-object':
+        return this.downloads.fetch(step.entry, () => this.clock() >= step.untilMs);
+      case 'prefetch':
+        return this.prefetch(step);
       case 'check':
         return this.check(step);
       case 'read-before':
-        return this.readBefore(step);
+        return this.resources.readBefore(step);
       case 'snapshot':
-        return this.snapshot(step);
+        return this.resources.snapshot(step);
       case 'run-probes':
         return runProbes(step.probes, this.surroundings, step.untilMs, this.clock);
+      case 'start-probes':
+        return this.startProbes(step);
+      case 'check-command':
+        return this.resources.checkCommand(step);
       case 'apply':
-        return this.apply(step);
+        return this.resources.apply(step);
+      case 'undo':
+        return this.resources.undo(step);
       case 'restore':
-        return this.restore(step);
+        return this.resources.restore(step);
       case 'act':
         return refused('', () => this.actor.act(step.action, step.items, Math.max(0, step.untilMs - this.clock())));
       case 'read-unit':
@@ -114,7 +131,7 @@ export class Performer {
       case 'settle':
         return this.surroundings.host.systemd?.settled(Math.max(0, step.untilMs - this.clock()));
       case 'compare':
-        return this.compare(step.items);
+        return this.resources.compare(step.items);
       case 'fetch-config':
       case 'read-status':
       case 'read-lease':
@@ -130,7 +147,7 @@ export class Performer {
     if (journal.work === undefined) this.surroundings.guard.release();
   }
 
-  /** A config that cannot be used is as good as absent: it is fetched again. */
+  /** An unusable config counts as missing, and is fetched again. */
   private async load(hash: string): Promise<Config | undefined> {
     const config = await this.state.readConfig(hash);
     if (typeof config !== 'string') return config;
@@ -140,10 +157,10 @@ export class Performer {
 
   private async tidy({ configs, journal }: StepOf<'tidy'>): Promise<void> {
     const troubles = await this.state.tidy(configs, journal);
-    this.warnOnce('tidy', troubles.join('; '), 'the state folder cannot be tidied; nothing else depends on it');
+    this.warnOnce('tidy', troubles.join('; '), 'the state folder cannot be cleaned up; nothing depends on that');
   }
 
-  /** What lasts is logged once. */
+  /** Logs a lasting problem only once. */
   private warnOnce(about: string, error: string, message: string): void {
     if (this.warned.get(about) === error) return;
     this.warned.set(about, error);
@@ -154,7 +171,7 @@ export class Performer {
     step: StepOf<'fetch-config' | 'read-status' | 'read-lease' | 'report'>,
   ): Promise<Outcome | typeof UNREACHABLE> {
     try {
-      const answer = await this.asked(step);
+      const answer = await this.askBus(step);
       this.newSinceMs = 0;
       return answer;
     } catch (error) {
@@ -164,7 +181,7 @@ export class Performer {
     }
   }
 
-  private asked(step: StepOf<'fetch-config' | 'read-status' | 'read-lease' | 'report'>): Promise<Outcome> {
+  private askBus(step: StepOf<'fetch-config' | 'read-status' | 'read-lease' | 'report'>): Promise<Outcome> {
     switch (step.do) {
       case 'fetch-config':
         return this.fetch(step);
@@ -178,8 +195,8 @@ export class Performer {
   }
 
   /**
-   * Whether there is nothing to read because nobody has made it yet: that is logged once, and is no trouble unless it
-   * lasts.
+   * Whether there is nothing to read because nobody has created it yet. That is logged once, and is not an error unless
+   * it lasts.
    */
   private isNew(error: unknown): boolean {
     if (!isMissingStream(error) || this.newSinceMs === 0) return false;
@@ -197,119 +214,36 @@ export class Performer {
     try {
       await this.state.keepConfig(hash, text);
     } catch (error) {
-      const reason = `the config cannot be kept: ${(error as Error).message}`;
+      const reason = `the config cannot be saved: ${(error as Error).message}`;
       if (mustKeep) return { fault: 'node', reason };
-      this.warnOnce('keep-config', reason, 'a config cannot be kept in the state folder; going on from memory');
+      this.warnOnce('keep-config', reason, 'a config cannot be saved in the state folder; continuing from memory');
     }
     return config;
   }
 
-  private async check({ config, entries, actions, taken }: StepOf<'check'>): Promise<readonly Refusal[]> {
-    const refusals = [...(await this.actor.refusals(actions, config))];
-    const checked = { config, taken: new Set(taken), places: new Map() };
-    for (const entry of entries) {
-      const refusal = await refused(wordsFor(entry), async () => {
-        if (entry.kind === 'Probe') return checkProbe(entry, this.surroundings);
-        return this.backendOf(entry.kind).check(entry, checked);
-      });
-      if (refusal !== undefined) refusals.push(refusal);
-    }
-    return refusals;
+  private async prefetch({ hash, untilMs }: StepOf<'prefetch'>): Promise<Outcomes['prefetch'] | typeof UNREACHABLE> {
+    let isWoken = false;
+    this.wake = () => void (isWoken = true);
+    const fetching = { do: 'fetch-config', hash, mustKeep: true } as const;
+    const config =
+      (await this.load(hash)) ?? ((await this.ask(fetching)) as Outcomes['fetch-config'] | typeof UNREACHABLE);
+    if (config === UNREACHABLE) return UNREACHABLE;
+    if ('fault' in config) return { isOver: false };
+    return this.downloads.fetchAll(config, () => isWoken || this.clock() >= untilMs);
   }
 
-  private async readBefore({ entries, known }: StepOf<'read-before'>): Promise<Originals | Refusal> {
-    const originals: Record<string, Original> = {};
-    for (const entry of entries) {
-      const refusal = await refused(wordsFor(entry), async () => {
-        const backend = this.backendOf(entry.kind);
-        for (const key of backend.resources(entry)) {
-          if (known[key] === undefined) originals[key] = await backend.original(key, known, entry);
-        }
-      });
-      if (refusal !== undefined) return refusal;
-    }
-    return originals;
+  private async check(step: StepOf<'check'>): Promise<Outcomes['check']> {
+    await this.downloads.learnSizes(step.entries);
+    const refusals = await this.actor.refusals(step.actions, step.config);
+    const result = await this.resources.check(step);
+    return { ...result, refusals: [...refusals, ...result.refusals] };
   }
 
-  private async snapshot({ entries }: StepOf<'snapshot'>): Promise<Originals | Refusal> {
-    const originals: Record<string, Original> = {};
-    for (const entry of entries) {
-      const refusal = await refused(
-        wordsFor(entry),
-        async () => void Object.assign(originals, await this.backendOf(entry.kind).snapshot?.(entry)),
-      );
-      if (refusal !== undefined) return { ...refusal, fault: 'node' };
-    }
-    return originals;
-  }
-
-  private async apply({ entry, untilMs, isRollback }: StepOf<'apply'>): Promise<Refusal | undefined> {
-    const { path } = entry.spec;
-    const where = `${wordsFor(entry)}${typeof path === 'string' ? ` (${path})` : ''}`;
-    const work = () => this.backendOf(entry.kind).apply(entry, () => Math.max(0, untilMs - this.clock()));
-    return refused(where, () => (isRollback === true ? this.state.rollBackWith(work) : work()));
-  }
-
-  /** What keeps an original from coming back is never the fault of the config that does without it. */
-  private async restore({ key, original, isRollback }: StepOf<'restore'>): Promise<Refusal | undefined> {
-    const work = () => this.backendOf(original.kind).restore(key, original);
-    const refusal = await refused(key, () => (isRollback === true ? this.state.rollBackWith(work) : work()));
-    return refusal === undefined ? undefined : { ...refusal, fault: 'node' };
-  }
-
-  private async compare(items: readonly Item[]): Promise<readonly Difference[]> {
-    const differences: Difference[] = [];
-    for (const item of items) {
-      const [what, how] = await this.differenceOf(item);
-      if (how !== undefined)
-        differences.push({
-          what,
-          how,
-          ...(item.do === 'apply' ? { entry: item.entry } : {}),
-          ...((await this.isForgotten(item)) ? { forgotten: true } : {}),
-        });
-    }
-    return differences;
-  }
-
-  private async differenceOf(item: Item): Promise<readonly [string, string | undefined]> {
-    const what =
-      item.do === 'apply'
-        ? (this.backends.get(item.entry.kind)?.title(item.entry) ?? item.entry.kind)
-        : item.key.slice(item.key.indexOf(':') + 1);
-    try {
-      const how =
-        item.do === 'apply'
-          ? await this.backendOf(item.entry.kind).differs(item.entry)
-          : await this.backendOf(item.original.kind).differsFromOriginal(item.key, item.original.was);
-      return [what, how];
-    } catch (error) {
-      return [what, `cannot be read: ${(error as Error).message}`];
-    }
-  }
-
-  private async isForgotten(item: Item): Promise<boolean> {
-    return (
-      item.do === 'apply' &&
-      (await this.backends
-        .get(item.entry.kind)
-        ?.isForgotten?.(item.entry)
-        .catch(() => false)) === true
+  /** Nothing waits for these probes. They may use the time that they specify. */
+  private startProbes({ probes, round }: StepOf<'start-probes'>): Promise<void> {
+    void runProbes(probes, this.surroundings, Infinity, this.clock).then((results) =>
+      this.tell({ kind: 'probed', round, results }),
     );
-  }
-
-  private backendOf(kind: string): Backend {
-    const backend = this.backends.get(kind);
-    if (backend === undefined) throw new RefusedError('node', `this node does not support kind ${kind}`);
-    return backend;
-  }
-}
-
-async function refused(where: string, work: () => Promise<void>): Promise<Refusal | undefined> {
-  try {
-    await work();
-    return undefined;
-  } catch (error) {
-    return refusalOf(error, where);
+    return Promise.resolve();
   }
 }

@@ -1,81 +1,128 @@
 import { durationMs } from '#libs/manifests/lean';
 import type { Config, ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals, Refusal } from '../core/index.js';
+import type { FileSystems } from './backends/paths/file-systems.js';
 import type { Host } from './host/host.js';
+import type { ProbeNetworks } from './probes/probe-networks.js';
 import type { OriginalStore } from './state/original-store.js';
 
-/** What a backend may use. One per applier. */
+/** What a backend may use. Each applier has its own. */
 export interface Surroundings {
-  /** No path of a config leads outside of it. */
+  /** No path of a config leads outside this folder. */
   readonly root: string;
   readonly contents: OriginalStore;
-  /** Another one after each boot. */
+  /** Changes with each boot. */
   readonly bootId: string;
   readonly allowExec: boolean;
   /** Whether files may have setuid, setgid or capabilities. */
   readonly allowSetuid: boolean;
+  readonly probeNetworks: ProbeNetworks;
   readonly aliases: PathKeys;
   readonly stateFolder: StatePlace;
-  /** The machine apart from its files. */
+  readonly fileSystems: FileSystems;
+  /** Everything on the machine except files. */
   readonly host: Host;
-  /** Ends commands that still run when the applier is stopped. */
+  /** Ends running commands when the applier is stopped. */
   readonly ending: AbortSignal;
 }
 
-/** The keys of resources that are paths, the same for all paths that lead to one place. */
+/** Keys of resources that are paths. All paths that lead to one place have the same key. */
 export interface PathKeys {
-  /** `follow`: also a link at the end of the path is followed. */
+  /** With `follow`, a link at the end of the path is followed too. */
   key(path: unknown, follow?: boolean): string;
+  /** Why the key of this path is no longer right; undefined if it is. */
+  moved(path: unknown): Promise<string | undefined>;
 }
 
-/** Where the applier keeps its state: `device:inode`, and the path if it is inside the root. */
+/** The location of the applier's state, independent of the path by which it is reached. */
 export interface StatePlace {
-  readonly identity: string;
-  readonly path: string | undefined;
+  /** `device:inode` of the state folder and of the folders in it. */
+  readonly folders: ReadonlySet<string>;
+  /** The symbolic links that lead to it: `device:inode` of the folder that has the link, and its name. */
+  readonly links: ReadonlySet<string>;
 }
 
 /** What is known about a config while one of its entries is checked. */
 export interface CheckContext {
   readonly config: Config;
-  /** Resources that Sluice manages already: their originals are kept, so they may be replaced by anything. */
+  /** The config in force. */
+  readonly from: Config;
+  /** Resources that Sluice already manages. Their originals are saved, so anything may replace them. */
   readonly taken: ReadonlySet<string>;
-  /** Where the paths of the entries that were checked lead, by place. */
-  readonly places: Map<string, { readonly id: string; readonly path: string }>;
+  /** The places to which the paths of the checked entries lead. */
+  readonly places: Map<string, ManagedPlace>;
 }
 
-/** Everything the applier has to know of one kind of fragment. Refuses by throwing Refused. */
+/** A place that an entry manages. */
+export interface ManagedPlace {
+  /** The entry, as `Kind/name`. */
+  readonly id: string;
+  readonly path: string;
+  /** A link on the way to it. */
+  readonly link: string | undefined;
+}
+
+/** What is known while originals are saved. */
+export interface SaveContext {
+  /** The originals that were saved before. */
+  readonly originals: Originals;
+  /** The resources of all entries, and of the known originals. */
+  readonly managed: ReadonlySet<string>;
+  /** The remaining time. Saving a large file ends with an error when it is over. */
+  readonly leftMs: () => number;
+}
+
+/** Everything the applier needs to know about one kind of fragment. Refuses by throwing Refused. */
 export interface Backend {
   readonly kind: string;
-  /** What an entry manages; pure; nothing for what cannot be undone. */
+  /** Whether its resources depend on nothing else in a config. */
+  readonly isIndependent?: boolean;
+  /** The resources that an entry manages. Empty if it cannot be rolled back. Pure. */
   resources(entry: ConfigEntry): readonly string[];
-  /** Throws Refused when this node can or may not carry the entry out. Changes nothing. */
+  /** The folder of a resource that is in a file, but whose key is not a path. Undefined if there is none. */
+  folderOf?(key: string): Promise<string | undefined>;
+  /** Throws Refused if this node cannot or may not apply the entry. Changes nothing. */
   check(entry: ConfigEntry, checked: CheckContext): Promise<void>;
-  /** The present state of a resource of the entry, to which `restore` returns it. */
-  original(key: string, known: Originals, entry: ConfigEntry): Promise<Original>;
-  /** Its resources before a lease changes them; only for kinds that can tell more than their entries say. */
-  snapshot?(entry: ConfigEntry): Promise<Originals>;
+  /** The current state of a resource of the entry, which `restore` restores. */
+  original(key: string, entry: ConfigEntry, saving: SaveContext): Promise<Original>;
+  /**
+   * The state of its resources before a lease changes them. Only for kinds whose resources have more properties than
+   * their entries.
+   */
+  snapshot?(entry: ConfigEntry, leftMs: () => number): Promise<Originals>;
+  /**
+   * Why a resource that no entry manages any more is not restored: what is there belongs to another one. Undefined if
+   * it can be restored. Throws Refused if it cannot, for example because something is mounted there. Changes nothing.
+   */
+  whyShared?(key: string, original: Original, checked: CheckContext): Promise<string | undefined>;
   restore(key: string, original: Original): Promise<void>;
-  /** How the resource differs from its original; undefined when it does not. */
+  /** How the resource differs from its original. Undefined if it does not. */
   differsFromOriginal(key: string, was: Json): Promise<string | undefined>;
-  /** Makes it so, if it is not so already. What takes its time asks before each of its parts what time is left. */
+  /**
+   * Applies the entry unless that is already done. A slow backend asks for the remaining time before each of its parts.
+   */
   apply(entry: ConfigEntry, leftMs: () => number): Promise<void>;
-  /** How the node differs from the entry; undefined when it does not. */
+  /** Whether `apply` would do nothing. Only for entries that cannot be restored. */
+  isUnneeded?(entry: ConfigEntry, leftMs: () => number): Promise<boolean>;
+  /** Undoes what `apply` did. Only for entries that cannot be restored. */
+  undo?(entry: ConfigEntry, leftMs: () => number): Promise<void>;
+  /** How the node differs from the entry. Undefined if it does not. */
   differs(entry: ConfigEntry): Promise<string | undefined>;
-  /** Whether what keeps it was restarted since it was made, and so has forgotten it. */
+  /** Whether the daemon that holds it was restarted since it was created, so that it is lost. */
   isForgotten?(entry: ConfigEntry): Promise<boolean>;
-  /** The entry's name for people: a path, or `Kind/name`. */
+  /** The name of the entry for people: a path, or `Kind/name`. */
   title(entry: ConfigEntry): string;
 }
 
 /** A line in the registry of backends. */
 export interface BackendFactory {
-  /** Words for `capabilities`; none when the settings of this node do not allow it. */
+  /** The entries in `capabilities`. Empty if the settings of this node do not allow it. */
   capabilities(surroundings: Surroundings): readonly string[];
-  /** Undefined where this machine has not what it needs. */
+  /** Undefined if this machine lacks what it needs. */
   create(surroundings: Surroundings): Backend | undefined;
 }
 
-/** Why something was not done; anything else that is thrown is the node's fault. */
+/** Why something was not done. Any other error counts as the node's fault. */
 export class RefusedError extends Error {
   override readonly name = 'Refused';
   constructor(
@@ -86,7 +133,7 @@ export class RefusedError extends Error {
   }
 }
 
-/** The milliseconds of a duration in a config, such as `5s`; throws Refused when it is none. */
+/** The milliseconds of a duration in a config, such as `5s`. Throws Refused if it is invalid. */
 export function durationOr(otherwiseMs: number, value: unknown): number {
   if (value === undefined) return otherwiseMs;
   const ms = typeof value === 'string' ? durationMs(value) : undefined;
@@ -94,7 +141,7 @@ export function durationOr(otherwiseMs: number, value: unknown): number {
   return ms;
 }
 
-/** The argv at this place of a spec. Throws Refused when it is none. */
+/** The argv in this field of a spec. Throws Refused if it is invalid. */
 export function argvOf(value: unknown, where: string): readonly string[] {
   const argv = (value as { readonly argv?: unknown } | undefined)?.argv;
   if (
@@ -112,7 +159,7 @@ export const refusalOf = (error: unknown, where: string): Refusal => ({
   reason: `${where === '' ? '' : `${where}: `}${error instanceof Error ? messageOf(error) : String(error)}`,
 });
 
-/** The path of an open folder says nothing to anybody. */
+/** The path of an open folder, which is meaningless in a message. */
 const OF_A_FOLDER = /, \w+ '\/proc\/self\/fd\/\d+\/[^']*'(?: -> '[^']*')?$/;
 
 function messageOf(error: Error): string {
@@ -121,5 +168,5 @@ function messageOf(error: Error): string {
   return `${message} (if the applier runs as a systemd unit, check its ProtectSystem, ProtectHome and ReadWritePaths)`;
 }
 
-/** Milliseconds of CLOCK_BOOTTIME. */
+/** The time in milliseconds of CLOCK_BOOTTIME. */
 export type Clock = () => number;

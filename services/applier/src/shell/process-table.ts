@@ -1,14 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** One process, told apart from a later one with the same pid. */
+/** One process, distinguished from a later one with the same pid. */
 export interface ProcessId {
   readonly pid: number;
   readonly started: string;
 }
 
 /**
- * When a process was started, in ticks of its boot and with the boot's id; empty when there is no such process. A pid
- * alone is used again.
+ * When a process was started, in ticks of its boot and with the boot's id; empty if there is no such process. A pid
+ * alone may be reused.
  */
 export function startOf(pid: number): string {
   const fields = statOf(pid);
@@ -20,7 +20,7 @@ export function startOf(pid: number): string {
   }
 }
 
-/** All that a process has started, and what these have started, without this process and those that it comes from. */
+/** All processes that a process has started, directly or not, without this process and its ancestors. */
 export function descendantsOf(ancestor: number): readonly ProcessId[] {
   const parents = new Map<number, number>();
   for (const name of readdirSync('/proc')) {
@@ -33,24 +33,24 @@ export function descendantsOf(ancestor: number): readonly ProcessId[] {
     .map((pid) => ({ pid, started: startOf(pid) }));
 }
 
-/** Kills a process, if it is still that one. */
+/** Kills a process, if it is still the same one. */
 export function killProcess({ pid, started }: ProcessId): void {
   if (started === '' || startOf(pid) !== started) return;
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // it ended in the meantime
+    // it has already ended
   }
 }
 
 /** A process, its parent, and so on. */
 function lineage(pid: number, parents: ReadonlyMap<number, number>): readonly number[] {
-  const found: number[] = [];
-  for (let next: number | undefined = pid; next !== undefined && next > 0 && !found.includes(next);) {
-    found.push(next);
+  const ancestors: number[] = [];
+  for (let next: number | undefined = pid; next !== undefined && next > 0 && !ancestors.includes(next);) {
+    ancestors.push(next);
     next = parents.get(next);
   }
-  return found;
+  return ancestors;
 }
 
 const parentOf = (pid: number): number | undefined => {

@@ -1,5 +1,7 @@
+import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ConfigEntry, PathAnswer, PathQuery } from '#libs/contracts';
 import { until } from '#libs/testing';
 import { MemoryNodeBus } from '../testing/memory-node-bus.js';
 import { config, directory, file, Host, probe } from './applier-host.fixture.js';
@@ -12,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => host.end());
 
-it('announces itself, beats, applies, and takes everything back when it is deleted', async () => {
+it('announces itself, sends heartbeats, applies, and restores everything when its config is deleted', async () => {
   writeFileSync(host.path('motd'), 'mine', { mode: 0o600 });
   symlinkSync('motd', host.path('link'));
   mkdirSync(host.path('etc'), { mode: 0o750 });
@@ -54,7 +56,7 @@ it('announces itself, beats, applies, and takes everything back when it is delet
 describe('a link', () => {
   const link = (path: string, target: string) => ({ kind: 'Link', name: path.slice(1), spec: { path, target } });
 
-  it('takes the place of a file, a link or nothing, is corrected, and gives back what was there', async () => {
+  it('replaces a file, a link or nothing, is repaired, and restores what existed before', async () => {
     writeFileSync(host.path('file'), 'mine', { mode: 0o600 });
     symlinkSync('elsewhere', host.path('link'));
     const before = host.tree();
@@ -88,7 +90,7 @@ describe('a link', () => {
     expect(host.tree()).toEqual(before);
   });
 
-  it('does not take the place of a directory', async () => {
+  it('does not replace a directory', async () => {
     mkdirSync(host.path('folder'));
     await host.start();
     expect(await host.bus.roll(config(link('/folder', '/x')))).toMatchObject({ verdict: 'failed', restored: true });
@@ -96,7 +98,103 @@ describe('a link', () => {
   });
 });
 
-it('writes the bytes of a file in base64, and refuses an encoding that it does not know', async () => {
+describe('what exists at a path', () => {
+  const ask = (request: PathQuery): Promise<PathAnswer> =>
+    new Promise((answer) => host.bus.push({ query: { request, answer } }));
+  const look = (...paths: readonly string[]): Promise<PathAnswer> => ask({ paths, entries: [] });
+  /** What the node would refuse of these entries. */
+  const refused = async (...entries: readonly ConfigEntry[]): Promise<object> => {
+    const sent = entries.map((entry) => ({ ...entry, labels: {} })) as unknown as PathQuery['entries'];
+    const { found } = await ask({ paths: entries.map(({ spec }) => String(spec['path'])), entries: sent });
+    return Object.fromEntries(found.map((one) => [one.path, one.refused]));
+  };
+
+  it('is reported if Sluice does not manage it', async () => {
+    writeFileSync(host.path('motd'), 'mine', { mode: 0o600 });
+    writeFileSync(host.path('own'), 'mine');
+    symlinkSync('motd', host.path('link'));
+    mkdirSync(host.path('folder'));
+    await host.start();
+    await host.bus.roll(config(file('/own', 'ours')));
+    const owner = `${process.getuid?.()}:${process.getgid?.()}`;
+    expect(await look('/motd', '/link', '/folder', '/none', '/own', '//own', '/motd/x', 'motd')).toEqual({
+      found: [
+        { path: '/motd', state: 'file', what: `a file of 4 bytes (mode 0600, owner ${owner})`, refused: '' },
+        { path: '/link', state: 'symlink', what: 'a symbolic link to motd', refused: '' },
+        { path: '/folder', state: 'directory', what: 'a directory', refused: '' },
+        { path: '/motd/x', state: 'unreachable', what: '/motd is not a directory', refused: '' },
+        { path: 'motd', state: 'unreachable', what: 'path "motd" is not absolute', refused: '' },
+      ],
+      busy: false,
+    });
+    await host.bus.roll(config());
+    expect((await look('/own')).found).toMatchObject([{ path: '/own', state: 'file' }]);
+  });
+
+  it('is compared with what would be there: the node says in advance what it would refuse, and then does', async () => {
+    for (const folder of ['folder', 'var/state']) mkdirSync(host.path(folder), { recursive: true });
+    symlinkSync('folder', host.path('link'));
+    symlinkSync('no/where', host.path('dangling'));
+    writeFileSync(host.path('su'), '');
+    chmodSync(host.path('su'), 0o4755);
+    await host.start({ stateDir: host.path('var/state') });
+    await host.bus.roll(config(file('/own', 'ours')));
+    const refusals: readonly (readonly [ConfigEntry, string])[] = [
+      [directory('/dangling'), '/dangling is a symbolic link whose target does not exist'],
+      [file('/folder', 'x'), '/folder is a directory'],
+      [file('/new', 'x', '4755'), 'mode 4755 needs --allow-setuid on this node'],
+      [file('/own', 'ours', '2755'), 'mode 2755 needs --allow-setuid on this node'],
+      [file('/su', 'x'), '/su with mode 4755 needs --allow-setuid on this node'],
+      [file('/var/state/x', 'x'), '/var/state/x is in the state folder of the applier'],
+    ];
+    const entries = refusals.map(([entry]) => entry);
+    expect(await refused(...entries, directory('/link'), file('/fine', 'x'))).toEqual({
+      ...Object.fromEntries(
+        refusals.map(([{ spec }, text]) => [spec['path'], expect.stringContaining(text) as string]),
+      ),
+      '/link': '',
+    });
+    const nothing = [
+      { kind: 'File', name: 'x', labels: {} },
+      { kind: 'Nothing', name: 'x', labels: {} },
+    ];
+    expect(await ask({ paths: ['/none'], entries: nothing })).toEqual({ found: [], busy: false });
+    for (const [entry, text] of refusals) {
+      const reason = expect.stringContaining(text) as string;
+      expect(await host.bus.roll(config(entry))).toMatchObject({ verdict: 'failed', reason });
+    }
+  });
+
+  const isRoot = process.geteuid?.() === 0;
+  const needsRoot = isRoot ? '' : ' (skipped: only root can mount)';
+  (isRoot ? it : it.skip)(`is refused if a file is mounted there${needsRoot}`, async () => {
+    for (const path of ['a', 'b']) writeFileSync(host.path(path), path);
+    await host.start();
+    execFileSync('mount', ['--bind', host.path('a'), host.path('b')]);
+    try {
+      expect(await refused(file('/b', 'new'), file('/a', 'new'))).toEqual({
+        '/a': '',
+        '/b': '/b is a mount point, so it cannot be replaced: unmount it first, or manage the file that is mounted there by its own path',
+      });
+    } finally {
+      execFileSync('umount', [host.path('b')]);
+    }
+  });
+
+  it('is not looked for while a lease is in progress, except at its own paths', async () => {
+    writeFileSync(host.path('motd'), 'mine');
+    await host.start();
+    const waits = probe('waits', { file: { path: '/go', matches: '^go' }, timeout: '10s', retries: 100 });
+    const id = host.bus.grant(config(file('/own', 'ours'), waits));
+    await until(() => existsSync(host.path('own')), 'the change is in progress');
+    expect(await look('/motd', '/own')).toEqual({ found: [], busy: true });
+    expect(await look('/own')).toEqual({ found: [], busy: false });
+    writeFileSync(host.path('go'), 'go');
+    expect(await host.bus.reported(({ lease }) => lease === id)).toMatchObject({ verdict: 'applied' });
+  });
+});
+
+it('decodes the bytes of a file from base64, and refuses an unknown encoding', async () => {
   const bytes = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
   const binary = (encoding: string) => ({
     kind: 'File',
@@ -111,27 +209,28 @@ it('writes the bytes of a file in base64, and refuses an encoding that it does n
   expect(readFileSync(host.path('b'))).toEqual(bytes);
 });
 
-it('beats soon after its start, so that a node that restarts all the time is not silent', async () => {
+it('sends a heartbeat soon after its start, so that a node that restarts often does not become silent', async () => {
   await host.start({ heartbeatMs: 3_600_000 });
-  expect(await until(() => host.bus.beats[0], 'the first beat')).toMatchObject({ everyMs: 3_600_000 });
+  expect(await until(() => host.bus.beats[0], 'the first heartbeat arrives')).toMatchObject({ everyMs: 3_600_000 });
 });
 
-it('beats as seldom as it is asked to, and again as it likes when it is let', async () => {
+it('sends heartbeats at the requested interval, and at its own when the request is withdrawn', async () => {
   await host.start({ heartbeatMs: 20 });
-  const heard = (wanted: (beat: { readonly everyMs: number; readonly pacedMs: number }) => boolean): Promise<true> =>
-    until(() => host.bus.beats.some(wanted) || undefined, 'the beat');
-  await heard(({ everyMs, pacedMs }) => everyMs === 20 && pacedMs === 0);
+  const untilHeartbeat = (
+    wanted: (beat: { readonly everyMs: number; readonly pacedMs: number }) => boolean,
+  ): Promise<true> => until(() => host.bus.beats.some(wanted) || undefined, 'the heartbeat arrives');
+  await untilHeartbeat(({ everyMs, pacedMs }) => everyMs === 20 && pacedMs === 0);
   host.bus.push({ pace: { everyMs: 60 } });
-  await heard(({ everyMs, pacedMs }) => everyMs === 60 && pacedMs === 60);
+  await untilHeartbeat(({ everyMs, pacedMs }) => everyMs === 60 && pacedMs === 60);
   host.bus.push({ pace: { everyMs: 5 } });
-  await heard(({ everyMs, pacedMs }) => everyMs === 20 && pacedMs === 5);
+  await untilHeartbeat(({ everyMs, pacedMs }) => everyMs === 20 && pacedMs === 5);
   host.bus.push({ pace: { everyMs: 1e300 } });
-  await heard(({ everyMs, pacedMs }) => everyMs === 600_000 && pacedMs === 600_000);
+  await untilHeartbeat(({ everyMs, pacedMs }) => everyMs === 600_000 && pacedMs === 600_000);
 });
 
-it('waits without a warning for the streams of a new installation', async () => {
-  const said: string[] = [];
-  const note = (level: string) => (_: object, words: string) => void said.push(`${level} ${words}`);
+it('waits for the streams of a new installation without a warning', async () => {
+  const logged: string[] = [];
+  const note = (level: string) => (_: object, message: string) => void logged.push(`${level} ${message}`);
   const log = { info: note('info'), warn: note('warn'), error: note('error') };
   let missing = 1;
   const status = host.bus.status.bind(host.bus);
@@ -139,12 +238,12 @@ it('waits without a warning for the streams of a new installation', async () => 
     missing-- > 0 ? Promise.reject(Object.assign(new Error('stream not found'), { code: 10_059 })) : status();
   await host.start({ log });
   expect([
-    said.filter((line) => line.startsWith('warn')),
-    said.filter((line) => line.includes('NATS has no streams yet')),
+    logged.filter((line) => line.startsWith('warn')),
+    logged.filter((line) => line.includes('NATS has no streams yet')),
   ]).toEqual([[], ['info NATS has no streams yet; waiting for the services to create them']]);
-}, 30_000);
+});
 
-it('keeps a folder that something managed still needs, and what others put into one', async () => {
+it('keeps a folder that a managed path still needs, and files that others put into one', async () => {
   await host.start();
   await host.bus.roll(config(file('/a/one', '1')));
   await host.bus.roll(config(file('/a/one', '1'), file('/a/two', '2')));
@@ -161,7 +260,7 @@ it('keeps a folder that something managed still needs, and what others put into 
 describe('a probe', () => {
   const gate = probe('gate', { file: { path: '/motd', matches: '^(mine|good)' } });
 
-  it('that fails through the config alone makes it invalid, and everything is restored', async () => {
+  it('that fails only with the new config makes it invalid, and everything is restored', async () => {
     writeFileSync(host.path('motd'), 'mine');
     chmodSync(host.path('motd'), 0o4711);
     const before = host.tree();
@@ -172,7 +271,7 @@ describe('a probe', () => {
     expect(await host.bus.roll(config(file('/motd', 'good'), gate))).toMatchObject({ kind: 'applied' });
   });
 
-  it('that fails on the restored config too makes the node failed', async () => {
+  it('that also fails with the restored config makes the node fail', async () => {
     await host.start({ allowExec: true });
     const once = probe('once', { exec: { argv: ['/bin/sh', '-c', 'test ! -e ../once && touch ../once'] }, retries: 0 });
     const report = await host.bus.roll(config(file('/f', 'x'), once));
@@ -182,13 +281,13 @@ describe('a probe', () => {
   });
 });
 
-describe('content that the node refuses is invalid, and leaves no trace', () => {
+describe('reports content that the node rejects as invalid, and leaves no trace', () => {
   it.each([
     ['a path with ..', [file('/a/../../out', 'x')]],
     ['a relative path', [file('out', 'x')]],
     ['a file below a file of the same config', [file('/p', 'x'), file('/p/q', 'x')]],
     ['two fragments at one path', [file('/p', 'x'), { ...file('/p/', 'y'), name: 'other' }]],
-    ['a mode that is none', [file('/p', 'x', '0999')]],
+    ['an invalid mode', [file('/p', 'x', '0999')]],
   ])('%s', async (_name, fragments) => {
     symlinkSync(host.folder, host.path('outside'));
     symlinkSync('gone', host.path('nowhere'));
@@ -205,12 +304,12 @@ describe('content that the node refuses is invalid, and leaves no trace', () => 
   });
 });
 
-describe('what stands in the way on this machine fails, makes nothing known-bad, and leaves no trace', () => {
+describe('blames the node, not the config, for an obstacle on this machine, and leaves no trace', () => {
   it.each([
     ['a parent that is a link out of the root', [file('/outside/x', 'x')]],
     ['a parent that is a link to nowhere', [file('/nowhere/x', 'x')]],
-    ['a file where a directory stands', [file('/folder', 'x')]],
-    ['a directory where a file stands', [directory('/plain')]],
+    ['a file where a directory exists', [file('/folder', 'x')]],
+    ['a directory where a file exists', [directory('/plain')]],
     ['a file below a file', [file('/plain/x', 'x')]],
   ])('%s', async (_name, fragments) => {
     symlinkSync(host.folder, host.path('outside'));
@@ -240,7 +339,7 @@ it('follows a link that stays inside the root, and never one that was swapped in
   expect(host.tree()).not.toHaveProperty('f');
 });
 
-it('leaves a link to a folder in its place, whatever it manages in it', async () => {
+it('keeps a link to a folder, no matter what it manages inside', async () => {
   mkdirSync(host.path('x'));
   symlinkSync('x', host.path('dd'));
   const before = host.tree();
@@ -250,7 +349,7 @@ it('leaves a link to a folder in its place, whatever it manages in it', async ()
   expect(host.tree()).toEqual(before);
 });
 
-it('blames the node, not the config, for what stands in its way since, and leaves that as it was', async () => {
+it('blames the node, not the config, for an obstacle that appeared later, and leaves it unchanged', async () => {
   await host.start();
   await host.bus.roll(config(file('/f', 'x'), file('/d/g', 'x')));
   rmSync(host.path('f'));
@@ -281,12 +380,13 @@ it('serves hundreds of nodes in one process', async () => {
     join(host.folder, 'guard'),
   );
   await Promise.all(buses.map((bus) => bus.reported(({ kind }) => kind === 'announced')));
-  await Promise.all(buses.map((bus) => bus.roll(config(file(`/${bus.node}`, 'x')))));
+  const reports = await Promise.all(buses.map((bus) => bus.roll(config(file(`/${bus.node}`, 'x')))));
+  expect(reports.flatMap(({ verdict, reason }) => (verdict === 'applied' ? [] : [reason]))).toEqual([]);
   await running.stop();
   expect(Object.keys(host.tree())).toHaveLength(200);
 });
 
-it('refuses kinds, commands and actions that it cannot carry out as the fault of the node', async () => {
+it('refuses unknown kinds, commands and actions, and blames the node', async () => {
   await host.start();
   const unit = { kind: 'SystemdUnit', name: 'u', spec: {} };
   const exec = { kind: 'Exec', name: 'e', spec: { check: { argv: ['true'] }, apply: { argv: ['true'] } } };
@@ -299,7 +399,7 @@ it('refuses kinds, commands and actions that it cannot carry out as the fault of
   expect(host.tree()).toEqual({});
 });
 
-it('runs an Exec where its check says that it is needed, and kills one that hangs', async () => {
+it('runs an Exec if its check asks for it, and kills one that hangs', async () => {
   await host.start({ allowExec: true });
   const exec = (apply: string, timeout = '5s') => ({
     kind: 'Exec',
@@ -319,8 +419,26 @@ it('runs an Exec where its check says that it is needed, and kills one that hang
   expect(readFileSync(host.path('done'), 'utf8')).toBe('once\n');
 });
 
-it('does not run what an Exec applies when its check has taken the time', async () => {
-  // The check runs before the intent is journaled, and again before `apply`: after that time is over.
+it('undoes an Exec that ran in a change that is rolled back, and names the one that it cannot undo', async () => {
+  await host.start({ allowExec: true });
+  const exec = (name: string, more: object = {}) => ({
+    kind: 'Exec',
+    name,
+    spec: { check: { argv: ['test', '-e', name] }, apply: { argv: ['touch', name] }, ...more },
+  });
+  const never = probe('never', { file: { path: '/never', matches: 'x' }, retries: 0 });
+  const undo = { argv: ['rm', 'undoable'] };
+  expect(await host.bus.roll(config(exec('undoable', { undo }), exec('lasting'), never))).toMatchObject({
+    kind: 'failed',
+    restored: true,
+    notUndone: ['Exec/lasting'],
+    reason: expect.stringMatching(/; rolled back, except Exec\/lasting$/) as string,
+  });
+  expect(host.tree()).toEqual({ lasting: '644 ' });
+});
+
+it('does not run the command of an Exec if its check has used up the time', async () => {
+  // The check runs before the intent is journaled, and again before `apply`, when that time is over.
   const clock = () =>
     bootClock() +
     (existsSync(host.path('checked')) && readFileSync(host.path('checked'), 'utf8') === '..' ? 3_600_000 : 0);
@@ -337,7 +455,7 @@ it('does not run what an Exec applies when its check has taken the time', async 
   expect(host.tree()).toEqual({ checked: '644 ..' });
 });
 
-it('shows a reader the old or the new content, never a part', async () => {
+it('lets readers see the old or the new content, never a part', async () => {
   const contents = ['A', 'B'].map((letter) => letter.repeat(300_000));
   await host.start();
   await host.bus.roll(config(file('/big', contents[0] ?? '')));
@@ -356,7 +474,7 @@ it('shows a reader the old or the new content, never a part', async () => {
   expect(reads).toBeGreaterThan(12);
 });
 
-it('reports drift once and repairs it under a lease', async () => {
+it('reports drift once and repairs it with a lease', async () => {
   await host.start({ driftCheckMs: 60 });
   const wanted = config(file('/f', 'x'), file('/g', 'x', '0644'));
   await host.bus.roll(wanted);
@@ -373,13 +491,13 @@ it('reports drift once and repairs it under a lease', async () => {
   expect(host.tree()).toEqual({ f: '644 x', g: '644 x' });
 });
 
-it('lives through a bus that is away, and goes on when it is back', async () => {
+it('survives an outage of NATS, and continues afterwards', async () => {
   host.bus.down = true;
   await host.start({ bus: async () => host.bus });
   await new Promise((resolve) => setTimeout(resolve, 100));
   host.bus.down = false;
   host.bus.push({});
-  await host.bus.reported(({ kind }) => kind === 'announced', 5_000);
+  await host.bus.reported(({ kind }) => kind === 'announced');
   expect(await host.bus.roll(config(file('/f', 'x')))).toMatchObject({ kind: 'applied' });
 });
 
@@ -392,7 +510,7 @@ describe('the state folder', () => {
     await host.start();
   });
 
-  it('with a torn journal is used from the copy before, and refused without one', async () => {
+  it('with a torn journal is used with the previous copy, and refused without one', async () => {
     await (await host.start()).stop();
     const journal = join(host.state, 'journal.json');
     const good = readFileSync(journal, 'utf8');
@@ -406,7 +524,7 @@ describe('the state folder', () => {
     );
   });
 
-  it('of another node is refused, and keeps no other applier of the process from running', async () => {
+  it('of another node is refused, and does not stop other appliers of the process', async () => {
     await (await host.start()).stop();
     const options = { labels: {}, root: host.root, bus: host.bus };
     await expect(runApplier({ ...options, node: 'other', stateDir: host.state })).rejects.toThrow(

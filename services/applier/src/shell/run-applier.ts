@@ -1,70 +1,75 @@
 import { randomInt } from 'node:crypto';
-import { statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import { dirname, join, relative, resolve } from 'node:path';
-import { isNodeName, LACKS_XATTRS } from '#libs/contracts';
+import { join } from 'node:path';
+import { isNodeName, LACKS_XATTRS, type ConfigEntry, type PathAnswer, type PathQuery } from '#libs/contracts';
 import { ApplierRun, SILENT, start, type Kinds, type Log, type Notice, type Settings } from '../core/index.js';
 import { changesNetwork, elementsOf, nodeNetwork, type NodeNetwork } from './backends/network/node-network.js';
 import type { NetworkSettings } from './backends/network/tools.js';
 import { Aliases } from './backends/paths/aliases.js';
-import { wayTo } from './backends/paths/rooted-path.js';
+import { findPaths } from './backends/paths/found-paths.js';
+import { refusedPaths } from './backends/paths/refused-paths.js';
+import { ProbeNetworks } from './probes/probe-networks.js';
+import { statePlaceOf } from './backends/paths/state-place.js';
 import { BACKENDS } from './backends/registry.js';
 import { bootClock, bootId } from './boot.js';
 import { BusPort, type BusSource } from './bus-port.js';
 import { NO_GUARD, ProcessGuard, type Guard } from './guard/guard.js';
 import { fileCalls } from './file-calls.js';
 import { findHost, type HostSettings } from './host/host.js';
+import { FileSystems } from './backends/paths/file-systems.js';
 import { Performer } from './performer.js';
-import type { Backend, Clock, StatePlace, Surroundings } from './ports.js';
+import type { Backend, Clock, Surroundings } from './ports.js';
 import { BUS_PROBE, controlPlane } from './probes/control-plane.js';
 import { EMPTY_HASH } from './state/config-text.js';
 import { readHang } from './state/hang-file.js';
 import { StateFolder } from './state/state-folder.js';
 
-/** One applier: which node, where, and on which bus. */
+/** One applier: its node, its folders and its bus. */
 export interface ApplierOptions {
   readonly node: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** What File paths are below; default `/`. */
+  /** The root of File paths; default `/`. */
   readonly root?: string;
-  /** Its journal; one folder per applier. */
+  /** The folder of its journal. Each applier has its own. */
   readonly stateDir: string;
-  /** Nothing on the node serves yet, an operator says so. */
+  /** An operator declared that nothing on the node is in use yet. */
   readonly fresh?: boolean;
   /** Whether fragments of kind Exec and probes of type exec may run commands here. */
   readonly allowExec?: boolean;
   /** Whether files may have setuid, setgid or capabilities here. */
   readonly allowSetuid?: boolean;
+  /** Networks that tcp and http probes may reach, such as `10.0.0.0/8`; all but link-local ones if absent or empty. */
+  readonly probeNetworks?: readonly string[];
   /**
-   * A connection, which its owner closes, or how to make one, which the applier closes. It is made when it is needed
-   * first.
+   * A connection, which its owner closes, or a function that makes one, which the applier closes. It connects when it
+   * first needs to.
    */
   readonly bus: BusSource;
   /** Programs and folders of the machine. */
   readonly host?: HostSettings;
-  /** Whether and where it sets up a network; by default that of the machine, if the root is its own. */
+  /** Whether and where it configures a network. Default: the machine's network, if the root is the machine's own. */
   readonly network?: NetworkSettings | false;
-  /** Where the bus is, as URLs. */
+  /** The URLs of the NATS servers. */
   readonly servers?: readonly string[];
   /**
-   * What else must still be reached after a change of the network, as host:port; false: not even the bus and the
-   * gateway.
+   * Further addresses that must be reachable after a change of the network, as host:port; false: not even NATS and the
+   * gateway are checked.
    */
   readonly reach?: readonly string[] | false;
-  /** What runs `runGuard` with `ID FILE` as its last word; by default this applier's own program. */
+  /** The command that runs `runGuard` with `ID FILE` as its last argument. Default: this applier's own program. */
   readonly guardCommand?: readonly string[];
-  /** The guard of its process, where other appliers share it; by default one of its own. */
+  /** The guard of the process, if other appliers share it. Default: its own guard. */
   readonly guard?: ProcessGuard;
-  /** It rolls back in place of another one, and an applier that starts meanwhile waits for it. */
+  /** It rolls back in place of another applier, and an applier that starts during that waits for it. */
   readonly asGuard?: boolean;
   readonly log?: Log;
   readonly version?: string;
   readonly heartbeatMs?: number;
   readonly driftCheckMs?: number;
   readonly readEveryMs?: number;
-  /** From 0 to below 1. */
+  /** At least 0 and below 1. */
   readonly random?: () => number;
-  /** Milliseconds of CLOCK_BOOTTIME, and the boot that they belong to. */
+  /** Milliseconds of CLOCK_BOOTTIME, and the boot to which they belong. */
   readonly clock?: Clock;
   readonly bootId?: string;
 }
@@ -73,18 +78,18 @@ export interface RunningApplier {
   readonly node: string;
   /** Announces the node with these labels. */
   relabel(labels: Readonly<Record<string, string>>): void;
-  /** Ends within seconds; what is unfinished is ended by the next start. */
+  /** Ends within seconds. The next start continues unfinished work. */
   stop(): Promise<void>;
 }
 
 const HEARTBEAT_MS = 10_000;
 const DRIFT_CHECK_MS = 60_000;
 const READ_EVERY_MS = 60_000;
-/** A step under way is waited for that long; `sluice up` promises to end within 10 s. */
+/** How long to wait for the current step. `sluice up` promises to end within 10 s. */
 const STOP_MS = 5_000;
 /**
- * As with the state folder: a machine whose disk is new has neither yet, and a node without a root would fail every
- * change.
+ * Like the state folder: a machine with a new disk has neither yet, and without a root every change of the node would
+ * fail.
  */
 async function makeRoot(root: string): Promise<void> {
   try {
@@ -97,7 +102,7 @@ async function makeRoot(root: string): Promise<void> {
 }
 
 /**
- * Starts an applier. Throws StateError when its state folder cannot be used, and TypeError for a bad name; nothing else
+ * Starts an applier. Throws StateError if its state folder cannot be used, and TypeError for a bad name. Nothing else
  * stops it.
  */
 export async function runApplier(options: ApplierOptions): Promise<RunningApplier> {
@@ -121,8 +126,10 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
       bootId: boot,
       allowExec,
       allowSetuid: options.allowSetuid ?? false,
+      probeNetworks: new ProbeNetworks(options.probeNetworks),
       aliases,
-      stateFolder: await placeOf(options.stateDir, root),
+      stateFolder: statePlaceOf(options.stateDir),
+      fileSystems: new FileSystems(root),
       host,
       ending: ending.signal,
     };
@@ -143,6 +150,7 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
       emptyHash: EMPTY_HASH,
       readEveryMs: options.readEveryMs ?? READ_EVERY_MS,
       driftCheckMs: options.driftCheckMs ?? DRIFT_CHECK_MS,
+      isGuard: options.asGuard ?? false,
     };
     const self = {
       labels: options.labels,
@@ -161,7 +169,11 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
       random: Math.floor(random() * 2 ** 32),
       hang: await readHang(options.stateDir),
     };
-    const bus = new BusPort(options.bus, (notice: Notice) => applier.hear(notice));
+    const bus = new BusPort(
+      options.bus,
+      (notice: Notice) => applier.hear(notice),
+      (query) => look(applier, surroundings, query),
+    );
     const performer = new Performer(
       state,
       bus,
@@ -176,7 +188,7 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
     const stopHeartbeat = beat(bus, applier, options.heartbeatMs ?? HEARTBEAT_MS, random);
     return {
       node,
-      relabel: (labels) => applier.hear({ heard: 'self', labels, capabilities: self.capabilities }),
+      relabel: (labels) => applier.hear({ kind: 'self', labels, capabilities: self.capabilities }),
       stop: async () => {
         stopHeartbeat();
         applier.stop();
@@ -191,7 +203,7 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
   }
 }
 
-/** What a node with these settings can do, as it announces it. */
+/** What a node with these settings can do, for its announcement. */
 const capabilitiesOf = (surroundings: Surroundings): readonly string[] =>
   [
     ...BACKENDS.flatMap((factory) => factory.capabilities(surroundings)),
@@ -200,22 +212,35 @@ const capabilitiesOf = (surroundings: Surroundings): readonly string[] =>
     ...(surroundings.allowExec ? ['probe:exec'] : []),
   ].sort();
 
-/** Where a folder is, for who reaches it by another path. The root is found by what it is: its name may be another. */
-async function placeOf(folder: string, root: string): Promise<StatePlace> {
-  const [identity, top] = [identityOf(folder), identityOf(root)];
-  const text = resolve(folder);
-  let above = text;
-  while (identityOf(above) !== top && above !== dirname(above)) above = dirname(above);
-  if (identityOf(above) !== top || above === text) return { identity, path: undefined };
-  const inside = `/${relative(above, text)}`;
-  const way = await wayTo(root, inside).catch(() => undefined);
-  if (way !== undefined && 'parent' in way) way.parent.close();
-  return { identity, path: way?.real ?? inside };
-}
-
-function identityOf(path: string): string {
-  const { dev, ino } = statSync(path, { bigint: true });
-  return `${dev}:${ino}`;
+/**
+ * What exists at the paths, and what this node would refuse there. It does not look while it works on a lease: a path
+ * on a file system that does not answer could keep it past the deadline.
+ */
+async function look(
+  { lease, journal }: ApplierRun,
+  surroundings: Surroundings,
+  { paths, entries }: PathQuery,
+): Promise<PathAnswer> {
+  const { aliases, root } = surroundings;
+  const managed = new Set(Object.keys(journal.originals));
+  const isManaged = (path: string): boolean =>
+    [aliases.key(path), aliases.key(path, true)].some((key) => managed.has(key));
+  if (lease !== undefined) return { found: [], busy: !paths.every(isManaged) };
+  const found = await findPaths(root, paths);
+  const unreachable = new Set(found.flatMap(({ path, state }) => (state === 'unreachable' ? [path] : [])));
+  const readable = entries.flatMap(({ kind, name, spec = {} }): readonly ConfigEntry[] =>
+    unreachable.has(String(spec['path'])) ? [] : [{ kind, name, spec }],
+  );
+  const refused = await refusedPaths(surroundings, readable, managed);
+  return {
+    found: paths.flatMap((path) => {
+      const reason = refused.get(path) ?? '';
+      const here = found.find((one) => one.path === path);
+      if (reason === '' && (here === undefined || isManaged(path))) return [];
+      return [{ ...(here ?? { path, state: 'absent', what: 'nothing' }), refused: reason }];
+    }),
+    busy: false,
+  };
 }
 
 function warnWithoutXattrs(log: Log, node: string): void {
@@ -229,7 +254,7 @@ function warnWithoutXattrs(log: Log, node: string): void {
 
 const lackingWords = (): readonly string[] => (typeof fileCalls() === 'string' ? [LACKS_XATTRS] : []);
 
-/** A root of its own is a node of its own: the machine's network is not its business. */
+/** A node with a separate root must not change the machine's network. */
 const networkOf = ({ root = '/', network }: ApplierOptions): NetworkSettings | false =>
   network ?? (root === '/' ? {} : false);
 
@@ -239,16 +264,16 @@ function networkFor(options: ApplierOptions): Promise<NodeNetwork> {
 }
 
 function guardOf(options: ApplierOptions, clock: Clock, log: Log): Guard {
-  const { node, root = '/', stateDir, host, guardCommand } = options;
+  const { node, root = '/', stateDir, host, guardCommand, allowExec = false, allowSetuid = false } = options;
   if (options.asGuard === true) return NO_GUARD;
   const guard = options.guard ?? processGuard(join(stateDir, WATCH), guardCommand, clock, log);
-  return guard.of({ node, root, stateDir, network: networkOf(options), host });
+  return guard.of({ node, root, stateDir, network: networkOf(options), host, allowExec, allowSetuid });
 }
 
-/** What a process and its guard share, in the state folder of a node that has a process of its own. */
+/** The file that a process and its guard share, in the state folder of a node that has its own process. */
 const WATCH = 'guard';
 
-/** A guard is this program once more; `main.js` starts it. */
+/** A guard is this program again; `main.js` starts it. */
 const processGuard = (file: string, command: readonly string[] | undefined, clock: Clock, log: Log): ProcessGuard =>
   new ProcessGuard({
     file,
@@ -268,19 +293,20 @@ const kindsOf = (
   entries: network.backends.length === 0 ? (config) => config.fragments : elementsOf,
   forgotten: network.backends.map(({ kind }) => kind),
   snapshots: [...backends.values()].filter(({ snapshot }) => snapshot !== undefined).map(({ kind }) => kind),
+  independent: [...backends.values()].filter(({ isIndependent }) => isIndependent).map(({ kind }) => kind),
   mayCutOff: network.backends.length === 0 ? () => false : changesNetwork,
   controlPlane: network.backends.length === 0 ? [] : probes,
   controlPlaneBefore: network.backends.length === 0 ? [] : probes.filter(({ name }) => name !== BUS_PROBE),
   resources: (entry) => backends.get(entry.kind)?.resources(entry) ?? [],
 });
 
-/** How soon the first heartbeat is tried, and tried again until it is sent. */
+/** When the first heartbeat is tried, and retried until it is sent. */
 const FIRST_BEAT_MS = 1_000;
 
 /**
- * The first beat comes soon: a node that restarts again and again would otherwise never live long enough to send one,
- * and be silent. The times of the first two are left to chance, so that a thousand that start together do not beat
- * together.
+ * The first heartbeat is sent soon. Otherwise a node that restarts again and again would never run long enough to send
+ * one, and become silent. The times of the first two are random, so that a thousand appliers that start together do not
+ * send them together.
  */
 function beat(bus: BusPort, applier: ApplierRun, ownMs: number, random: () => number): () => void {
   const firstMs = Math.min(FIRST_BEAT_MS, ownMs);
@@ -308,17 +334,17 @@ const secureRandom = (): number => randomInt(2 ** 32) / 2 ** 32;
 /** Many appliers in one process. */
 export interface RunningAppliers {
   readonly appliers: readonly RunningApplier[];
-  /** Those whose state folder cannot be used, and why; the others run. */
+  /** Those whose state folder cannot be used, and why. The others run. */
   readonly refused: readonly { readonly node: string; readonly error: Error }[];
   stop(): Promise<void>;
 }
 
-/** So many start at a time: each reads its journal, and a thousand at once would need as many open files. */
+/** How many start at a time. Each reads its journal, and a thousand at once would need that many open files. */
 const AT_A_TIME = 32;
 
 /**
- * Starts many appliers, with one guard for all; give each a bus of its own on one shared connection. The process and
- * its guard share `watchFile`.
+ * Starts many appliers with one guard for all. Give each its own bus on one shared connection. The process and its
+ * guard share `watchFile`.
  */
 export async function runAppliers(all: readonly ApplierOptions[], watchFile: string): Promise<RunningAppliers> {
   const [{ guardCommand, clock = bootClock, log = SILENT } = {}] = all;

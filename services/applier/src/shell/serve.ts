@@ -10,7 +10,7 @@ export interface Start {
   readonly version: string;
   /** Stops it. */
   readonly interrupted: AbortSignal;
-  /** What starts a guard: this program, with `ID FILE` as the last word. */
+  /** The command that starts a guard: this program, with `ID FILE` as the last argument. */
   readonly guardCommand?: readonly string[];
 }
 

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
-import { isNodeName } from '#libs/contracts';
+import { isNodeName, labelProblem } from '#libs/contracts';
 import { connectTarget, type Target } from '#libs/nats/lean';
 import { SettingsError, SWITCH, type LogLevel } from '#libs/process';
 import { connectFlagsOf } from '#libs/process/lean';
 import type { ApplierOptions } from './run-applier.js';
 
-/** What an applier was told, by flags and environment. */
+/** The settings of an applier, from flags and environment. */
 export type ApplierSettings = Pick<
   ApplierOptions,
   | 'node'
@@ -15,18 +15,20 @@ export type ApplierSettings = Pick<
   | 'fresh'
   | 'allowExec'
   | 'allowSetuid'
+  | 'probeNetworks'
   | 'host'
   | 'network'
   | 'reach'
   | 'heartbeatMs'
 > & { readonly target: Target; readonly logLevel: LogLevel };
 
-/** Values of `applierCommand`, as commander names them. */
+/** Values of `applierCommand`, by commander's names. */
 interface Values {
   readonly node?: string;
   readonly label: Readonly<Record<string, string>>;
   readonly root: string;
   readonly state: string;
+  readonly probeNetwork: readonly string[];
   readonly netns?: string;
   readonly reach: readonly string[];
   readonly systemctl?: string;
@@ -39,8 +41,8 @@ interface Values {
 }
 
 /**
- * The settings of an applier command that was parsed. Throws SettingsError where they cannot be used. Variables that
- * are set to an empty text count as unset, but for the reboot command.
+ * The settings of a parsed applier command. Throws SettingsError if they are invalid. Variables that are set to an
+ * empty text count as unset, except for the reboot command.
  */
 export function settingsOf(command: Command, env: NodeJS.ProcessEnv = process.env): ApplierSettings {
   const values = command.optsWithGlobals<Values>();
@@ -50,6 +52,8 @@ export function settingsOf(command: Command, env: NodeJS.ProcessEnv = process.en
     throw new SettingsError(
       `--node: ${JSON.stringify(node)} is not a node name: use lower-case letters, digits, "-" and ".", such as w-1.dc1`,
     );
+  const wrong = Object.entries(values.label).flatMap(([key, value]) => labelProblem(key, value) ?? [])[0];
+  if (wrong !== undefined) throw new SettingsError(`--label: ${wrong}`);
   return {
     node,
     labels: values.label,
@@ -58,6 +62,7 @@ export function settingsOf(command: Command, env: NodeJS.ProcessEnv = process.en
     fresh: isOn(command, 'fresh', env),
     allowExec: isOn(command, 'allowExec', env),
     allowSetuid: isOn(command, 'allowSetuid', env),
+    probeNetworks: values.probeNetwork,
     host: {
       systemctl: values.systemctl || undefined,
       systemdAnalyze: values.systemdAnalyze || undefined,

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, wr
 import { join } from 'node:path';
 import type { HostSettings } from '../shell/host/host.js';
 
-/** Programs and folders that a machine would have, below a folder: real processes that a spec can look into. */
+/** Programs and folders of a machine, below a folder. They are real processes that a spec can inspect. */
 export class FakeMachine {
   readonly settings: HostSettings;
   private readonly state: string;
@@ -31,7 +31,7 @@ export class FakeMachine {
     };
   }
 
-  /** A program that does this in a shell. */
+  /** A program that runs this shell script. */
   program(name: string, script: string): string {
     const path = join(this.folder, name);
     writeFileSync(path, `#!/bin/sh\n${script}\n`);
@@ -39,7 +39,7 @@ export class FakeMachine {
     return path;
   }
 
-  /** A unit as somebody else left it. */
+  /** A unit that existed before Sluice. */
   unit(name: string, content: string, is: { readonly active?: boolean; readonly enabled?: boolean } = {}): void {
     mkdirSync(join(this.root, 'etc/systemd/system'), { recursive: true });
     writeFileSync(join(this.root, 'etc/systemd/system', name), content, { mode: 0o644 });
@@ -51,22 +51,22 @@ export class FakeMachine {
     if (is.enabled === true) writeFileSync(join(this.state, 'enabled', name), '');
   }
 
-  /** The machine comes up, and what is before this unit is not done; or it is. */
+  /** The machine is starting, and this unit waits for others; or no longer. */
   queue(name: string, is: boolean): void {
     if (is) writeFileSync(join(this.state, 'queued', name), '');
     else rmSync(join(this.state, 'queued', name));
     rmSync(join(this.state, 'active', name), { force: true });
   }
 
-  /** What was asked of systemctl, since the last time. */
-  asked(): readonly string[] {
+  /** The calls of systemctl since the last check. */
+  calls(): readonly string[] {
     const log = join(this.state, 'log');
     const lines = existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n').filter(Boolean) : [];
     writeFileSync(log, '');
     return lines;
   }
 
-  /** What a unit was last started with; undefined when it does not run. */
+  /** The content with which a unit was last started; undefined if it does not run. */
   running(unit: string): string | undefined {
     return this.read('running', unit);
   }
@@ -80,8 +80,8 @@ export class FakeMachine {
   }
 
   /**
-   * What a restart does: the kernel runs with what the boot loader has, and all that is enabled is started with what
-   * stands there.
+   * Simulates a reboot: the kernel runs with the boot loader's arguments, and all enabled units start with their
+   * current content.
    */
   boot(cmdline?: string): void {
     if (cmdline !== undefined) this.runsWith(cmdline);
@@ -90,26 +90,26 @@ export class FakeMachine {
     rmSync(join(this.state, 'running'), { recursive: true, force: true });
     this.systemctl('daemon-reload');
     for (const unit of readdirSync(join(this.state, 'enabled'))) this.systemctl('start', unit);
-    this.asked();
+    this.calls();
   }
 
-  /** What the kernel says that it was started with. */
+  /** The kernel's command line. */
   runsWith(cmdline: string): void {
     mkdirSync(join(this.folder, 'proc'), { recursive: true });
     writeFileSync(join(this.folder, 'proc/cmdline'), `${cmdline}\n`);
   }
 
-  /** What somebody else does with units. */
+  /** Changes units like another program. */
   become(deeds: { readonly [verb in 'start' | 'stop' | 'enable' | 'disable']?: string }): void {
     for (const [verb, unit] of Object.entries(deeds)) this.systemctl(verb, unit);
-    this.asked();
+    this.calls();
   }
 
   private systemctl(...args: readonly string[]): void {
     spawnSync(this.settings.systemctl as string, args);
   }
 
-  /** Whether the machine was told to restart. */
+  /** Whether a reboot was requested. */
   get rebootAsked(): boolean {
     return existsSync(join(this.state, 'reboot'));
   }

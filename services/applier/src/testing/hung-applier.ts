@@ -1,12 +1,13 @@
 import { openSync } from 'node:fs';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import type { Config, LeaseView } from '#libs/contracts';
 import type { Journal, Step } from '../core/index.js';
 import { runApplier, type HostSettings } from '../shell/index.js';
 import { Performer } from '../shell/performer.js';
 import { MemoryNodeBus } from './memory-node-bus.js';
 
-/** A process for a spec to see hang, in one step of its second lease, with a guard. */
+/** For specs: a process with a guard that hangs in one step of its second lease, which begins when stdin ends. */
 export interface HungPlan {
   readonly root: string;
   readonly state: string;
@@ -26,15 +27,15 @@ const HOW = {
   spins: () => {
     for (;;);
   },
-  /** A file system that does not answer: nobody ever opens the other end. */
+  /** A file system that does not answer: the other end of the pipe is never opened. */
   opens: (plan: HungPlan) => openSync(join(plan.root, 'fifo'), 'r'),
   /** SIGSTOP. */
   stops: () => process.kill(process.pid, 'SIGSTOP'),
-  /** The event loop turns, but this step does not end. */
+  /** The event loop runs, but this step does not end. */
   waits: () => new Promise(() => setInterval(() => undefined, 1_000)),
 };
 
-/** A spec ends it before. */
+/** A spec ends it before that. */
 const LONGEST_MS = 600_000;
 
 async function main(plan: HungPlan): Promise<void> {
@@ -67,6 +68,8 @@ async function main(plan: HungPlan): Promise<void> {
   });
   await bus.reported(({ kind }) => kind === 'announced');
   await bus.roll(plan.first);
+  // The spec looks at the first config before the second lease may change anything.
+  await text(process.stdin);
   counting = true;
   const lease = bus.grant(plan.second, plan.lease);
   await bus.reported((report) => report.lease === lease, LONGEST_MS);

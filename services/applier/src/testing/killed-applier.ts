@@ -6,7 +6,7 @@ import { Performer } from '../shell/performer.js';
 import { MemoryNodeBus } from './memory-node-bus.js';
 
 /**
- * A process for a spec to see die: applies a config under a lease and kills itself before its nth step, or inside it.
+ * A process that dies, for specs: it applies a config with a lease, and kills itself before its nth step or during it.
  */
 interface Plan {
   readonly root: string;
@@ -16,12 +16,12 @@ interface Plan {
   readonly actions?: readonly Action[];
   readonly host?: HostSettings;
   readonly dieAt: number;
-  /** Milliseconds into that step. */
+  /** Milliseconds after the start of that step. */
   readonly dieAfterMs: number;
   readonly applyMs?: number;
   readonly network?: NetworkSettings;
   readonly allowExec?: boolean;
-  /** Leases have numbers above this one: the state folder may know of earlier ones. */
+  /** Leases have numbers above this one, because the state folder may know earlier ones. */
   readonly lastLease?: number;
 }
 
@@ -57,6 +57,6 @@ async function main(plan: Plan): Promise<void> {
   process.stdout.write(`survived ${steps} steps\n`);
 }
 
-/** The plan, or `@` and the path of a file that has it: a word of a command has 128 KiB at most. */
+/** The plan, or `@` and the path of its file, because an argument may have at most 128 KiB. */
 const [, , , given = ''] = process.argv;
 void main(JSON.parse(given.startsWith('@') ? readFileSync(given.slice(1), 'utf8') : given) as Plan);

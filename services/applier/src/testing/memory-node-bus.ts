@@ -1,9 +1,9 @@
-import type { NodeBus, NodePush } from '#libs/client';
+import type { NodeBus, NodePush, ObjectInfo } from '#libs/client';
 import type { Config, LeaseView, NodeAlive, NodeReport } from '#libs/contracts';
 import { hashOf } from '../shell/index.js';
 import { lease, newBus, takeReports, type MemoryBus } from './memory-node.js';
 
-/** A bus for one node, with a scheduler that takes each report at once. */
+/** A bus for one node, with a scheduler that processes each report at once. */
 export class MemoryNodeBus implements NodeBus {
   readonly beats: NodeAlive[] = [];
   readonly reports: NodeReport[] = [];
@@ -11,6 +11,9 @@ export class MemoryNodeBus implements NodeBus {
   private readonly texts = new Map<string, string>();
   private readonly listeners: ((pushed: NodePush) => void)[] = [];
   down = false;
+  /** What is in the object store, by sha256. */
+  readonly objects = new Map<string, Buffer>();
+  chunkBytes = 4;
 
   constructor(
     readonly node: string,
@@ -37,6 +40,20 @@ export class MemoryNodeBus implements NodeBus {
     return this.texts.get(hash);
   }
 
+  async object(sha256: string): Promise<ObjectInfo | undefined> {
+    this.reach();
+    const content = this.objects.get(sha256);
+    return content === undefined
+      ? undefined
+      : { sha256, object: 'a.bin', bytes: content.length, chunkBytes: this.chunkBytes };
+  }
+
+  async chunk(sha256: string, n: number): Promise<Uint8Array | undefined> {
+    this.reach();
+    const at = n * this.chunkBytes;
+    return this.objects.get(sha256)?.subarray(at, at + this.chunkBytes);
+  }
+
   async report(report: NodeReport): Promise<void> {
     this.reach();
     this.reports.push(report);
@@ -57,14 +74,14 @@ export class MemoryNodeBus implements NodeBus {
     this.listeners.length = 0;
   }
 
-  /** Stores a config and gives its hash. */
+  /** Stores a config. Returns its hash. */
   store(config: Config): string {
     const hash = hashOf(config);
     this.texts.set(hash, JSON.stringify(config));
     return hash;
   }
 
-  /** Grants a lease to this config from the hash that the last report named, and waits for the report on it. */
+  /** Grants a lease for this config, from the hash of the last report. Waits for the report on it. */
   async roll(config: Config, part: Partial<LeaseView> = {}): Promise<NodeReport> {
     const id = this.grant(config, part);
     return this.reported((report) => report.lease === id);
@@ -85,7 +102,15 @@ export class MemoryNodeBus implements NodeBus {
     return id;
   }
 
-  async reported(wanted: (report: NodeReport) => boolean, timeoutMs = 20_000): Promise<NodeReport> {
+  /** The same lease, in another phase. */
+  regrant(part: Pick<LeaseView, 'phase'>): void {
+    const { lease: before } = this.memory;
+    if (before === undefined) throw new Error('there is no lease');
+    this.memory.lease = { ...before, ledger: before.ledger + 1, ...part };
+    this.push({ lease: this.memory.lease });
+  }
+
+  async reported(wanted: (report: NodeReport) => boolean, timeoutMs = 120_000): Promise<NodeReport> {
     const endMs = Date.now() + timeoutMs;
     for (;;) {
       const found = this.reports.find(wanted);

@@ -6,8 +6,11 @@ import {
   type LeaseView,
   type StatusView,
 } from '#libs/contracts';
+import { objectRefOf } from '#libs/manifests/lean';
 import {
+  entriesWithObject,
   newJournal,
+  UNNEEDED,
   UNREACHABLE,
   type Difference,
   type Item,
@@ -16,18 +19,20 @@ import {
   type Original,
   type Originals,
   type Outcome,
+  type Outcomes,
   type OwnReport,
   type ProbeResult,
   type Refusal,
   type Step,
 } from '../core/index.js';
 
-/** Kinds of a node that lives in memory: files, each a path and a content. */
+/** Kinds of a node in memory: files, each with a path and a content. */
 export const MEMORY_KINDS: Kinds = {
   order: ['File', 'Exec'],
   entries: (config) => config.fragments,
   forgotten: [],
   snapshots: [],
+  independent: ['File'],
   mayCutOff: () => false,
   controlPlane: [],
   controlPlaneBefore: [],
@@ -36,22 +41,58 @@ export const MEMORY_KINDS: Kinds = {
 export const EMPTY = '0'.repeat(64);
 export const NO_SPACE: Refusal = { fault: 'node', reason: 'journal.json: no space left on device' };
 
-/** Files by path, each with its content: what the backend for File works on. */
+/**
+ * Files by path, each with its content, and the contents that the state folder keeps by their digest. The backend for
+ * File works on them.
+ */
 export class MemoryFiles extends Map<string, string> {
+  /** Contents of originals and of objects. */
+  readonly contents = new Map<string, string>();
+
+  constructor(
+    files: Iterable<readonly [string, string]> = [],
+    /** Every content is its own digest, and the content of an object is its sha256. */
+    readonly digestOf: (content: string) => string = (content) => content,
+  ) {
+    super(files);
+  }
+
   originals(entries: readonly ConfigEntry[], known: Originals): Originals {
     const keys = entries.flatMap((entry) => MEMORY_KINDS.resources(entry)).filter((key) => known[key] === undefined);
+    return Object.fromEntries(keys.map((key) => [key, this.original(key)]));
+  }
+
+  /** As it is before a lease. The config in force has the content, unless that is an object or has drifted. */
+  snapshot(entries: readonly ConfigEntry[]): Originals {
     return Object.fromEntries(
-      keys.map((key) => [key, { kind: 'File', was: this.get(key.slice(5)) ?? null, made: [] }]),
+      entries.flatMap((entry) => {
+        const isInConfig = objectRefOf(entry) === undefined && this.matches({ do: 'apply', entry });
+        return MEMORY_KINDS.resources(entry).map((key) => [key, isInConfig ? IN_CONFIG : this.original(key)]);
+      }),
     );
   }
 
   apply(entry: ConfigEntry): undefined {
-    this.set(String(entry.spec['path']), String(entry.spec['content']));
+    const content = contentOf(entry);
+    this.set(String(entry.spec['path']), this.contents.get(content) ?? content);
   }
 
-  restore(key: string, original: Original): undefined {
-    if (original.was === null) this.delete(key.slice(5));
-    else this.set(key.slice(5), String(original.was));
+  restore(key: string, { was }: Original): Refusal | undefined {
+    const path = key.slice(5);
+    if (was === null) this.delete(path);
+    if (typeof was !== 'string') return undefined;
+    const content = this.contents.get(was);
+    if (content === undefined) return { fault: 'node', reason: `the content of ${path} is lost` };
+    this.set(path, content);
+    return undefined;
+  }
+
+  /** Forgets the contents that the journal does not refer to. */
+  tidy({ originals, work }: Journal): void {
+    const originalsInUse = new Set(
+      [...Object.values(originals), ...Object.values(work?.before ?? {})].map(({ was }) => was),
+    );
+    for (const digest of this.contents.keys()) if (!originalsInUse.has(digest)) this.contents.delete(digest);
   }
 
   differences(items: readonly Item[]): readonly Difference[] {
@@ -64,12 +105,34 @@ export class MemoryFiles extends Map<string, string> {
       }));
   }
 
+  private original(key: string): Original {
+    const content = this.get(key.slice(5));
+    if (content === undefined) return { kind: 'File', was: null, made: [] };
+    const digest = this.digestOf(content);
+    this.contents.set(digest, content);
+    return { kind: 'File', was: digest, made: [] };
+  }
+
   private matches(item: Item): boolean {
-    if (item.do === 'restore') return (this.get(item.key.slice(5)) ?? null) === item.original.was;
-    const { kind, spec } = item.entry;
-    return kind !== 'File' || this.get(String(spec['path'])) === spec['content'];
+    if (item.do === 'apply')
+      return item.entry.kind !== 'File' || this.holds(String(item.entry.spec['path']), contentOf(item.entry));
+    const { was } = item.original;
+    const path = item.key.slice(5);
+    return was === null ? !this.has(path) : typeof was !== 'string' || this.holds(path, was);
+  }
+
+  /** Whether there is a file with this content. */
+  holds(path: string, digest: string): boolean {
+    const content = this.get(path);
+    return content !== undefined && this.digestOf(content) === digest;
   }
 }
+
+/** A file with the content that its entry has: there is nothing else to know of it. */
+const IN_CONFIG: Original = { kind: 'File', was: true, made: [], entryFirst: true };
+
+/** What an entry makes of its file. Of an object, the sha256 is enough. */
+export const contentOf = (entry: ConfigEntry): string => objectRefOf(entry)?.sha256 ?? String(entry.spec['content']);
 
 /** What a bus has for one node. */
 export interface MemoryBus {
@@ -77,27 +140,35 @@ export interface MemoryBus {
   lease: LeaseView | undefined;
   status: StatusView | undefined;
   readonly configs: Map<string, Config>;
+  /** The objects in the object store, by sha256: what they contain. */
+  readonly objects: Map<string, 'right' | 'changed'>;
   readonly reports: OwnReport[];
 }
 
-/** A machine in memory: what is here survives a kill of its applier. `probes` and `refuses` are the world around. */
+/** A machine in memory, which survives a kill of its applier. `probes` and `refuses` simulate its surroundings. */
 export class MemoryNode {
   journal: string;
   readonly configs = new Map<string, Config>();
-  readonly contents = new Map<string, string>();
+  /** Objects that were downloaded, by sha256. */
+  readonly objects = new Set<string>();
   readonly files = new MemoryFiles();
-  /** What the services of the machine were last started with. */
+  /** The content with which the services of the machine were last started. */
   running: ReadonlyMap<string, string> = new Map();
   rebootAsked = false;
   probes: (name: string, files: ReadonlyMap<string, string>) => boolean | 'late' = () => true;
+  /** Why a probe fails. */
+  probeReason = 'it says no';
   guard: (lease: string, atMs: number) => Refusal | undefined = () => undefined;
   refuses: (entry: ConfigEntry) => Refusal | undefined = () => undefined;
   /** The disk of the state folder is full: neither journals nor configs can be written. */
   isFull = false;
+  readonly ran: string[] = [];
+  needs: (command: ConfigEntry) => boolean = () => true;
+  undoes: (command: ConfigEntry) => Refusal | undefined = () => undefined;
   refusesAction: (action: Action) => Refusal | undefined = () => undefined;
-  /** All that comes up with the machine is up. */
+  /** Everything that starts with the machine has started. */
   settles: () => void = () => undefined;
-  /** What differs was forgotten. */
+  /** The differences exist because the content was lost. */
   forgets = false;
   unitFails: () => boolean = () => false;
 
@@ -112,7 +183,7 @@ export class MemoryNode {
     return JSON.parse(this.journal) as Journal;
   }
 
-  /** Carries out a step as the shell does, at once. */
+  /** Carries out a step like the shell, but at once. */
   perform(step: Step): Outcome | typeof UNREACHABLE {
     switch (step.do) {
       case 'write-journal':
@@ -123,17 +194,35 @@ export class MemoryNode {
         return step.hash === EMPTY ? EMPTY_CONFIG : this.configs.get(step.hash);
       case 'tidy':
         for (const hash of this.configs.keys()) if (!step.configs.includes(hash)) this.configs.delete(hash);
+        this.files.tidy(step.journal);
+        this.objects.clear();
         return undefined;
+      case 'fetch-object':
+        return this.fetchObject(step.entry);
+      case 'prefetch':
+        return this.prefetch(step.hash);
       case 'check':
-        return step.config.fragments.flatMap((entry) => this.refuses(entry) ?? []);
+        return {
+          refusals: step.entries.flatMap((entry) => {
+            const refusal = this.refuses(entry);
+            return refusal === undefined ? [] : [{ ...refusal, entry }];
+          }),
+          shared: {},
+        };
       case 'read-before':
-        return this.files.originals(step.entries, step.known);
+        return this.files.originals(step.entries, step.originals);
       case 'snapshot':
-        return this.files.originals(step.entries, {});
+        return this.files.snapshot(step.entries);
       case 'run-probes':
-        return step.probes.map(({ name }) => this.probed(name));
+        return this.resultsOf(step.probes);
+      case 'start-probes':
+        return undefined;
+      case 'undo':
+        return this.undoes(step.entry);
+      case 'check-command':
+        return this.refuses(step.entry) ?? (this.needs(step.entry) ? undefined : UNNEEDED);
       case 'apply':
-        return this.refuses(step.entry) ?? this.files.apply(step.entry);
+        return this.refuses(step.entry) ?? this.withoutObject(step.entry) ?? this.applied(step.entry);
       case 'restore':
         return this.files.restore(step.key, step.original);
       case 'act':
@@ -155,21 +244,62 @@ export class MemoryNode {
     }
   }
 
-  /** All that ran is restarted with what stands there. */
+  /** All running services are restarted with the current content. */
   boot(): void {
     this.rebootAsked = false;
     this.running = new Map(this.files);
   }
 
+  private withoutObject(entry: ConfigEntry): Refusal | undefined {
+    const sha256 = objectRefOf(entry)?.sha256;
+    const isHere =
+      sha256 === undefined || this.objects.has(sha256) || this.files.get(String(entry.spec['path'])) === sha256;
+    return isHere ? undefined : { fault: 'node', reason: 'the object is not on this machine' };
+  }
+
+  resultsOf(probes: readonly ConfigEntry[]): readonly ProbeResult[] {
+    return probes.map(({ name }) => this.probed(name));
+  }
+
+  /** Files are written; commands run, and are kept by name. */
+  private applied(entry: ConfigEntry): undefined {
+    if (entry.kind === 'File') return this.files.apply(entry);
+    this.ran.push(entry.name);
+    return undefined;
+  }
+
   private probed(name: string): ProbeResult {
     const answer = this.probes(name, this.files);
     if (answer === true) return { name, passed: true, reason: '' };
-    return { name, passed: false, reason: 'it says no', ...(answer === 'late' ? { isCutShort: true } : {}) };
+    return { name, passed: false, reason: this.probeReason, ...(answer === 'late' ? { isCutShort: true } : {}) };
   }
 
   private act(action: Action): undefined {
     if (action.kind === 'reboot') this.rebootAsked = true;
     if (action.kind === 'reload' || action.kind === 'restart') this.running = new Map(this.files);
+  }
+
+  private fetchObject(entry: ConfigEntry): Outcomes['fetch-object'] | typeof UNREACHABLE {
+    const sha256 = contentOf(entry);
+    if (this.files.get(String(entry.spec['path'])) === sha256 || this.objects.has(sha256)) return undefined;
+    if (!this.bus.up) return UNREACHABLE;
+    const found = this.bus.objects.get(sha256);
+    if (found === undefined) return { fault: 'node', reason: 'no such object', mayCome: true };
+    if (found === 'changed') return { fault: 'node', reason: 'the object was changed' };
+    return void this.objects.add(sha256);
+  }
+
+  private prefetch(hash: string): Outcomes['prefetch'] | typeof UNREACHABLE {
+    const config = this.configs.get(hash) ?? this.bus.configs.get(hash);
+    if (!this.bus.up) return UNREACHABLE;
+    if (config === undefined || this.isFull) return { isOver: false };
+    this.configs.set(hash, config);
+    for (const entry of entriesWithObject(config)) {
+      const trouble = this.fetchObject(entry);
+      if (trouble === UNREACHABLE) return UNREACHABLE;
+      if (trouble !== undefined) return { isOver: trouble.mayCome !== true };
+    }
+    return { isOver: true };
   }
 
   private ask(step: Extract<Step, { do: 'fetch-config' | 'read-status' | 'read-lease' | 'report' }>): Outcome {
@@ -189,10 +319,11 @@ export const newBus = (): MemoryBus => ({
   lease: undefined,
   status: undefined,
   configs: new Map(),
+  objects: new Map(),
   reports: [],
 });
 
-/** Takes a report as the scheduler does: the latest of the highest incarnation is shown. */
+/** Processes a report like the scheduler: the status shows the latest of the highest incarnation. */
 export function takeReports(bus: MemoryBus): void {
   for (const report of bus.reports) {
     const known = bus.status;
@@ -219,6 +350,9 @@ export function takeReports(bus: MemoryBus): void {
       incompatibleReasons: [],
       drifted: report.kind === 'drifted' ? report.differences : [],
       driftedSince: '',
+      failingProbes:
+        report.kind === 'applied' || report.kind === 'probed' ? report.failingProbes : (known?.failingProbes ?? []),
+      notUndone: report.notUndone,
       skipped: '',
       change: '',
     };

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** What only some machines have: the right to make namespaces, links that a kernel may lack, programs. */
+/** What only some machines have: permission to create namespaces, kinds of links that a kernel may lack, programs. */
 export type NetworkNeed = 'netns' | 'vrf' | 'vlan' | 'dummy' | 'frr';
 
 const PATH = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`;
@@ -25,14 +25,14 @@ const WHY_NOT: Readonly<Record<NetworkNeed, () => string | undefined>> = {
   frr: () => (existsSync('/usr/lib/frr/frr-reload.py') ? undefined : 'FRR is not installed'),
 };
 
-/** Tests that need them: where one is missing they are skipped, and their name says why. */
+/** Tests that need these. If one is missing, they are skipped, and their name says why. */
 export function describeWithNetwork(needs: readonly NetworkNeed[], name: string, tests: () => void): void {
   const why = needs.flatMap((need) => WHY_NOT[need]() ?? []).join('; ');
   if (why === '') describe(name, tests);
   else describe.skip(`${name} (${why})`, tests);
 }
 
-/** A network namespace of one test. */
+/** The network namespace of one test. */
 export class Namespace {
   readonly name = `sluice-${process.pid}-${(count += 1)}`;
   private readonly folders: string[] = [];
@@ -54,7 +54,7 @@ export class Namespace {
     return this.host('ip', '-n', this.name, ...words);
   }
 
-  /** Runs inside of it. */
+  /** Runs inside the namespace. */
   exec(...argv: readonly string[]): string {
     return this.host('ip', 'netns', 'exec', this.name, ...argv);
   }
@@ -66,7 +66,7 @@ export class Namespace {
       : (JSON.parse(String(stdout)) as readonly Record<string, unknown>[]);
   }
 
-  /** All that a network change may alter, as texts; what the kernel counts is left out. */
+  /** Everything that a network change may alter, as texts, without the kernel's counters. */
   picture(): readonly string[] {
     const links = this.list('-d', 'link').map(({ ifname, mtu, master, address, flags, group }) =>
       JSON.stringify(['link', ifname, mtu, master, address, flags, group]),
@@ -85,7 +85,7 @@ export class Namespace {
       .sort();
   }
 
-  /** FRR's zebra, staticd and bgpd in here; the folder of their sockets. */
+  /** FRR's zebra, staticd and bgpd in the namespace. Returns the folder of their sockets. */
   startFrr(text = ''): string {
     const folder = mkdtempSync(join(tmpdir(), 'sluice-frr-run-'));
     this.folders.push(folder);
@@ -95,7 +95,7 @@ export class Namespace {
     return folder;
   }
 
-  /** One daemon crashes, and comes back without what it was told. */
+  /** Crashes one daemon and restarts it without its configuration. */
   restartFrr(folder: string, daemon = 'bgpd'): void {
     const pid = readFileSync(join(folder, `${daemon}.pid`), 'utf8').trim();
     this.host('sh', '-c', `kill -9 ${pid}; while grep -q ') [^Z]' /proc/${pid}/stat 2>/dev/null; do sleep 0.05; done`);
@@ -125,7 +125,7 @@ export class Namespace {
     return this.exec('vtysh', '--vty_socket', folder, ...words);
   }
 
-  /** Ends what runs in it, and itself. */
+  /** Ends its processes and removes it. */
   end(): void {
     for (const pid of String(run(['ip', 'netns', 'pids', this.name]).stdout)
       .split('\n')

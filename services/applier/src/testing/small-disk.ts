@@ -11,7 +11,7 @@ const PATH = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`;
 const ENV = { ...process.env, PATH };
 const IMAGE_KIB = 2_048;
 
-/** Why this machine can make none; undefined when it can. */
+/** Why this machine cannot create one; undefined if it can. */
 export function whyNoSmallDisk(type: SmallDiskType): string | undefined {
   const tries: Readonly<Record<SmallDiskType, string>> = {
     tmpfs: 'mount -t tmpfs none /mnt',
@@ -21,9 +21,19 @@ export function whyNoSmallDisk(type: SmallDiskType): string | undefined {
   return status === 0 ? undefined : `no ${type} can be mounted here`;
 }
 
+const DEAD_MOUNT = 'mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 none "$0"';
+
+/** Why this machine cannot mount a file system that does not answer; undefined if it can. */
+export function whyNoDeadMount(): string | undefined {
+  const { status } = spawnSync('unshare', ['-m', 'sh', '-c', `exec 3<>/dev/fuse && ${DEAD_MOUNT}`, '/mnt'], {
+    env: ENV,
+  });
+  return status === 0 ? undefined : 'no file system can be mounted with FUSE here';
+}
+
 /**
- * A small file system in a mount namespace of its own. It is gone when the test ends it, or dies. Others see it below
- * `/proc/<pid>/root`.
+ * A small file system in a separate mount namespace. It is gone when the test ends it, or dies. Other processes see it
+ * below `/proc/<pid>/root`.
  */
 export class SmallDisk {
   private constructor(
@@ -43,9 +53,9 @@ export class SmallDisk {
       env: ENV,
       stdio: ['pipe', 'pipe', 'inherit'],
     });
-    let said = '';
-    holder.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()));
-    await until(() => said.includes('mounted') || holder.exitCode !== null, 'the disk is mounted');
+    let output = '';
+    holder.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    await until(() => output.includes('mounted') || holder.exitCode !== null, 'the disk is mounted');
     if (holder.exitCode !== null) throw new Error(`the disk cannot be mounted: ended with ${holder.exitCode}`);
     return new SmallDisk(`/proc/${holder.pid ?? 0}/root${folder}`, folder, holder);
   }
@@ -55,7 +65,7 @@ export class SmallDisk {
     return bavail * bsize;
   }
 
-  /** Fills it with a file until so many bytes are free; 0 fills it to the last. */
+  /** Fills it with a file until this many bytes are free; 0 fills it completely. */
   fill(name: string, freeBytes = 0): void {
     const file = openSync(join(this.path, name), 'a');
     try {
@@ -68,11 +78,29 @@ export class SmallDisk {
     }
   }
 
-  /** Makes a file empty, which frees what it had. */
+  /** Empties a file, which frees its space. */
   empty(name: string): void {
     const file = openSync(join(this.path, name), 'r+');
     ftruncateSync(file);
     closeSync(file);
+  }
+
+  /**
+   * Mounts a file system over one of its folders that answers no call, because no program serves it. Returns what
+   * unmounts it, so that the folder is as before. After two minutes, calls fail, so that no test hangs.
+   */
+  stopAnswering(folder: string): () => void {
+    const enter = ['-t', String(this.holder.pid), '-m', 'sh', '-c'];
+    const at = join(this.folder, folder);
+    const fuse = openSync('/dev/fuse', 'r+');
+    const mounted = spawnSync('nsenter', [...enter, DEAD_MOUNT, at], { env: ENV, stdio: ['ignore', 2, 2, fuse] });
+    if (mounted.status !== 0) throw new Error(`nothing can be mounted at ${at}`);
+    const silent = spawn('sleep', ['120'], { stdio: ['ignore', 'ignore', 'ignore', fuse] });
+    closeSync(fuse);
+    return () => {
+      spawnSync('nsenter', [...enter, 'umount -l "$0"', at], { env: ENV, stdio: ['ignore', 2, 2] });
+      silent.kill('SIGKILL');
+    };
   }
 
   read(name: string): string {

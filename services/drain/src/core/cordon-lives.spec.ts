@@ -2,27 +2,27 @@ import fc from 'fast-check';
 import { CORDON_ANNOTATION } from '#libs/contracts';
 import { cordonWrite, uncordonWrite, type NodeCordon, type NodeWrite } from './index.js';
 
-type Who = 'nobody' | 'sluice' | 'person';
+type Cordoner = 'nobody' | 'sluice' | 'person';
 
-/** A Node on an API server: a write that rests on an older read is refused. */
+/** A Node on an API server. A write based on an older read is refused. */
 class ServedNode {
   revision = 1;
   unschedulable = false;
-  /** Who put the cordon on that is on now. */
-  by: Who = 'nobody';
+  /** Who set the current cordon. */
+  by: Cordoner = 'nobody';
   annotations: Readonly<Record<string, string>> = {};
 
-  /** `tracks`: whether the API server knows who set what. */
+  /** `tracks`: whether the API server knows who set which field. */
   constructor(private readonly tracks: boolean) {}
 
   look(): NodeCordon & { readonly revision: number } {
     const { revision, unschedulable, annotations, by } = this;
     return { revision, unschedulable, annotations, setBySluice: !this.tracks || by !== 'person' };
   }
-  set(unschedulable: boolean, who: Who): void {
+  set(unschedulable: boolean, by: Cordoner): void {
     if (this.unschedulable === unschedulable) return;
     this.unschedulable = unschedulable;
-    this.by = unschedulable ? who : 'nobody';
+    this.by = unschedulable ? by : 'nobody';
     this.revision += 1;
   }
   write(write: NodeWrite, revision: number): boolean {
@@ -39,7 +39,7 @@ class ServedNode {
   }
 }
 
-/** A ledger's leases of the node: one at a time, each draining, then to be given back, then over. */
+/** The leases of the node in the ledger, one at a time: draining, then uncordoning, then over. */
 class Leases {
   number = 1;
   phase: 'draining' | 'uncordoning' | 'over' = 'draining';
@@ -56,7 +56,7 @@ class Leases {
 }
 
 /**
- * A copy of the service: it reads the Node, later the lease, and later still it writes; it may sleep between any two.
+ * A copy of the service. It reads the Node, later the lease, and later still it writes. It may pause between any two.
  */
 class Copy {
   private node: ReturnType<ServedNode['look']> | undefined;
@@ -65,7 +65,7 @@ class Copy {
   constructor(
     private readonly served: ServedNode,
     private readonly leases: Leases,
-    private readonly wrote: (write: NodeWrite, before: Who, lease: string) => void,
+    private readonly wrote: (write: NodeWrite, before: Cordoner, lease: string) => void,
   ) {}
 
   step(): void {
@@ -91,17 +91,17 @@ class Copy {
 const STEPS = ['first copy', 'second copy', 'lease', 'cordon'] as const;
 
 it.each([
-  ['where the API server knows who set what', true, [...STEPS, 'uncordon']],
-  // Who takes Sluice's cordon off and puts on their own cannot be told from Sluice there.
-  ['where it does not, and people only cordon', false, STEPS],
+  ['if the API server records who set a field', true, [...STEPS, 'uncordon']],
+  // Here a person's cordon cannot be distinguished from Sluice's own if the person uncordons and cordons again.
+  ['if it does not, and people only cordon', false, STEPS],
 ] as const)(
-  "I5: whatever two copies, leases and people do, only Sluice's own cordon is taken off, and none of it is left when all is over, %s",
+  'I5: whatever two copies, leases and people do, Sluice removes only its own cordon and leaves none behind, %s',
   (_, tracks, drawn) => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...drawn), { minLength: 1, maxLength: 120 }), (steps) => {
         const [served, leases] = [new ServedNode(tracks), new Leases()];
         const over = new Set<string>();
-        const wrote = (write: NodeWrite, before: Who, lease: string): void => {
+        const wrote = (write: NodeWrite, before: Cordoner, lease: string): void => {
           if (write.unschedulable === false) expect(before).toBe('sluice');
           expect({ lease, cordonedWhenOver: write.unschedulable === true && over.has(lease) }).toEqual({
             lease,
@@ -117,7 +117,7 @@ it.each([
           else served.set(step === 'cordon', 'person');
           note();
         }
-        // People rest, the lease comes to its end, and both copies have time.
+        // People stop, the lease ends, and both copies get enough time.
         if (leases.phase === 'draining') leases.next();
         for (let n = 0; n < 40; n += 1) {
           for (const copy of copies) copy.step();

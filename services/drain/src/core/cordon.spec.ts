@@ -1,7 +1,7 @@
 import { CORDON_ANNOTATION, KEEP_CORDONED_ANNOTATION, UNCORDONED_ANNOTATION } from '#libs/contracts';
 import { cordonWrite, uncordonWrite, wasTakenOff, type NodeCordon, type NodeWrite } from './index.js';
 
-/** A Node that writes and people change, as the API server would have it. */
+/** A Node that writes and people change, as the API server would store it. */
 class Node implements NodeCordon {
   unschedulable = false;
   setBySluice = true;
@@ -32,7 +32,7 @@ class Node implements NodeCordon {
 }
 
 describe('the cordon of a Node', () => {
-  it('is put on in the name of the lease, and taken off by it', () => {
+  it('is set with a mark that names the lease, and removed after it', () => {
     const node = new Node().cordon('l1');
     expect(node).toMatchObject({
       unschedulable: true,
@@ -43,24 +43,24 @@ describe('the cordon of a Node', () => {
     expect(node.annotations[CORDON_ANNOTATION]).toBeUndefined();
   });
 
-  it('is left on where a person had put it on before (MCO #4475)', () => {
+  it('stays if a person set it before the drain (MCO #4475)', () => {
     const node = new Node().person(true).cordon('l1');
     expect(node.annotations[CORDON_ANNOTATION]).toBe('{"lease":"l1","alreadyCordoned":true}');
     expect(node.uncordon('l1')).toMatchObject({ unschedulable: true, annotations: { [UNCORDONED_ANNOTATION]: 'l1' } });
   });
 
-  it('is left on where a person took it off and put on their own in the meantime', () => {
+  it("stays if a person removed Sluice's cordon and set their own", () => {
     expect(new Node().cordon('l1').person(false).person(true).uncordon('l1').unschedulable).toBe(true);
   });
 
-  it('is left on where a person asks for that', () => {
+  it('stays if a person asks for that', () => {
     const node = new Node().cordon('l1');
     node.annotations[KEEP_CORDONED_ANNOTATION] = 'a broken fan';
     expect(node.uncordon('l1').unschedulable).toBe(true);
     expect(node.annotations[CORDON_ANNOTATION]).toBeUndefined();
   });
 
-  it("is seen to be taken off by somebody, and is put back as Sluice's own (MCO #6028, #5281)", () => {
+  it("is detected as removed by a person, and is set again as Sluice's own (MCO #6028, #5281)", () => {
     const node = new Node().cordon('l1').person(false);
     expect(wasTakenOff(node, 'l1')).toBe(true);
     expect(wasTakenOff(node, 'l2')).toBe(false);
@@ -68,22 +68,22 @@ describe('the cordon of a Node', () => {
     expect(node.uncordon('l1').unschedulable).toBe(false);
   });
 
-  it('that somebody took off for good is not put on by giving the Node back', () => {
+  it('stays removed after a person removed it and the Node is given back', () => {
     expect(new Node().cordon('l1').person(false).uncordon('l1').unschedulable).toBe(false);
   });
 
-  it("that was put on after the Node was given back is somebody else's", () => {
+  it('belongs to a person if it was set after the Node was given back', () => {
     expect(uncordonWrite(new Node().cordon('l1').uncordon('l1').person(true), 'l1')).toBeUndefined();
   });
 
-  it('giving back always writes, so that who looked before it loses; twice it writes once', () => {
+  it('giving a Node back always writes once, so that a write based on an earlier read is refused', () => {
     const node = new Node();
     expect(uncordonWrite(node, 'l1')).toEqual({ annotations: { [UNCORDONED_ANNOTATION]: 'l1' } });
     expect(uncordonWrite(node.uncordon('l1'), 'l1')).toBeUndefined();
     expect(uncordonWrite(node, 'l2')).toEqual({ annotations: { [UNCORDONED_ANNOTATION]: 'l2' } });
   });
 
-  it('of an earlier lease is taken over with what it says, and is not given back by the earlier one', () => {
+  it('is taken over from an earlier lease together with its mark, and the earlier lease cannot remove it', () => {
     const ours = new Node().cordon('l1').cordon('l2');
     expect(ours.uncordon('l1').unschedulable).toBe(true);
     expect(ours.uncordon('l2').unschedulable).toBe(false);
@@ -91,7 +91,7 @@ describe('the cordon of a Node', () => {
     expect(found.uncordon('l2').unschedulable).toBe(true);
   });
 
-  it("with a mark that cannot be read is somebody else's", () => {
+  it('belongs to a person if its mark cannot be read', () => {
     const node = new Node().person(true);
     node.annotations[CORDON_ANNOTATION] = 'yes';
     expect(node.cordon('l1').uncordon('l1').unschedulable).toBe(true);

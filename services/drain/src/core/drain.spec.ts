@@ -12,7 +12,7 @@ class Drain extends LedgerCopy<State, Input> {
   granted(lease: string, phase: 'draining' | 'applying' = 'draining'): readonly NewFact[] {
     return this.given(factOf('node.lease.granted', { ...of(lease), kind: 'forward', phase, actions: DRAIN })).when();
   }
-  answers_(lease: string, evicted = 3): readonly NewFact[] {
+  reportsDrained(lease: string, evicted = 3): readonly NewFact[] {
     return this.when({ type: 'request', request: { op: 'drained', node: 'n0', lease, evicted, by: 'drainer' } });
   }
 }
@@ -20,7 +20,7 @@ const of = (lease: string) => ({ node: 'n0', pool: 'edge', change: 'c1', lease }
 const settled = (lease: string) => factOf('node.lease.settled', { ...of(lease), kind: 'forward', because: 'applied' });
 
 describe('without a drainer', () => {
-  it('a node is drained and uncordoned at once, in the name of its lease', () => {
+  it('drains and uncordons a node at once, and names its lease', () => {
     const d = new Drain('none');
     expect(linesOf(d.granted('l1'), 'node', 'pool', 'lease', 'by')).toEqual(['node.drained n0 edge l1 none']);
     expect(d.when()).toEqual([]);
@@ -30,48 +30,48 @@ describe('without a drainer', () => {
     expect(d.when()).toEqual([]);
   });
 
-  it('a lease that needs no drain is none of its business', () => {
+  it('ignores a lease that needs no drain', () => {
     expect(new Drain('none').granted('l1', 'applying')).toEqual([]);
   });
 });
 
-describe('with a drainer from outside', () => {
-  it('a node is drained when that says so, and the time it took is told', () => {
+describe('with an external drainer', () => {
+  it('records a drain when the drainer reports it, with its duration', () => {
     const d = new Drain();
     expect(d.granted('l1')).toEqual([]);
     expect(d.view('drains', 'n0')).toMatchObject({ state: 'draining', lease: 'l1', strategy: 'external' });
     d.nowMs += 5_000;
-    expect(linesOf(d.answers_('l1'), 'lease', 'durationMs', 'evicted', 'by')).toEqual([
+    expect(linesOf(d.reportsDrained('l1'), 'lease', 'durationMs', 'evicted', 'by')).toEqual([
       'node.drained l1 5000 3 drainer',
     ]);
     expect(d.view('drains', 'n0').state).toBe('drained');
   });
 
-  it('an answer given twice is taken once', () => {
+  it('processes a repeated answer once', () => {
     const d = new Drain();
     d.granted('l1');
-    d.answers_('l1');
-    expect(d.answers_('l1')).toEqual([]);
+    d.reportsDrained('l1');
+    expect(d.reportsDrained('l1')).toEqual([]);
     expect(d.answers).toEqual([{ ok: true, body: { node: 'n0', lease: 'l1' } }]);
   });
 
-  it('an answer that names no lease means the one that drains', () => {
+  it('relates an answer without a lease to the lease that is draining', () => {
     const d = new Drain();
     d.granted('l1');
-    expect(linesOf(d.answers_(''), 'lease')).toEqual(['node.drained l1']);
+    expect(linesOf(d.reportsDrained(''), 'lease')).toEqual(['node.drained l1']);
   });
 
-  it('an answer for an earlier lease drains nothing', () => {
+  it('refuses an answer for an earlier lease', () => {
     const d = new Drain();
     d.granted('l1');
     d.given(settled('l1'), factOf('node.lease.uncordoning', of('l1'))).when();
     d.given(factOf('node.lease.released', { ...of('l1'), because: 'failed' }));
     d.granted('l2');
-    expect(d.answers_('l1')).toEqual([]);
+    expect(d.reportsDrained('l1')).toEqual([]);
     expect(d.answers).toMatchObject([{ ok: false, code: 'conflict' }]);
   });
 
-  it('an answer that comes after the lease was cancelled drains nothing', () => {
+  it('refuses an answer that arrives after the lease was cancelled', () => {
     const d = new Drain();
     d.granted('l1');
     d.given(
@@ -79,17 +79,17 @@ describe('with a drainer from outside', () => {
       factOf('node.lease.uncordoning', of('l1')),
     );
     d.when();
-    expect(d.answers_('l1')).toEqual([]);
+    expect(d.reportsDrained('l1')).toEqual([]);
     expect(d.answers).toMatchObject([{ ok: false, code: 'conflict' }]);
   });
 
-  it('an answer for a node without a drain is refused', () => {
+  it('refuses an answer for a node without a drain', () => {
     const d = new Drain();
-    d.answers_('l1');
+    d.reportsDrained('l1');
     expect(d.answers).toMatchObject([{ ok: false, code: 'not-found' }]);
   });
 
-  it('what is said of another lease moves nothing', () => {
+  it('ignores facts about another lease', () => {
     const d = new Drain();
     d.granted('l2');
     expect(d.given(factOf('node.lease.uncordoning', of('l1')), factOf('node.drained', of('l1'))).when()).toEqual([]);
@@ -97,7 +97,7 @@ describe('with a drainer from outside', () => {
   });
 });
 
-it('a copy that starts does what is still to do, and nothing twice', () => {
+it('a copy that starts does the remaining work, and nothing twice', () => {
   const first = new Drain('none');
   first.given(factOf('node.lease.granted', { ...of('l1'), kind: 'forward', phase: 'draining', actions: DRAIN }));
   const second = new Drain('none', first.ledger).read();
@@ -124,7 +124,7 @@ describe('with Kubernetes', () => {
     return d;
   };
 
-  it('a node is cordoned, drained and uncordoned as it is seen to be, and each is said once', () => {
+  it('records that a node was cordoned, drained and uncordoned, each once', () => {
     const d = started();
     expect(linesOf(sees(d, { what: 'cordoned', pods: 2 }), 'lease')).toEqual(['node.cordoned l1']);
     expect(sees(d, { what: 'cordoned', pods: 2 })).toEqual([]);
@@ -139,7 +139,7 @@ describe('with Kubernetes', () => {
     expect(sees(d, { what: 'uncordoned' })).toEqual([]);
   });
 
-  it('what holds it up is said once for each budget, and again when it is another', () => {
+  it('records a block once per budget, and again if another budget blocks', () => {
     const d = started();
     expect(linesOf(sees(d, blocked), 'budget', 'allowed', 'pods')).toEqual([
       'node.drain.blocked default/web 0 ["default/web-1"]',
@@ -150,7 +150,7 @@ describe('with Kubernetes', () => {
     ).toEqual(['node.drain.blocked a lone pod']);
   });
 
-  it('what is seen for another lease, or too late, is no news', () => {
+  it('ignores observations for another lease, or that are too late', () => {
     const d = started();
     expect(sees(d, { what: 'drained', evicted: 0, amended: 0 }, 'l0')).toEqual([]);
     expect(sees(d, { what: 'uncordoned' })).toEqual([]);
@@ -167,18 +167,18 @@ describe('with Kubernetes', () => {
       expect(sees(d, sight)).toEqual([]);
   });
 
-  it('a drain that was given up is never done after all', () => {
+  it('never completes a drain that was stopped', () => {
     const d = started();
     expect(
       linesOf(sees(d, { what: 'stopped', outcome: 'deferred', reason: 'too slow', amended: 0 }), 'outcome', 'reason'),
     ).toEqual(['node.drain.stopped deferred too slow']);
     expect(d.view('drains', 'n0').state).toBe('stopped');
     expect(sees(d, { what: 'drained', evicted: 1, amended: 0 })).toEqual([]);
-    expect(d.answers_('l1')).toEqual([]);
+    expect(d.reportsDrained('l1')).toEqual([]);
     expect(d.answers).toMatchObject([{ ok: false, code: 'conflict' }]);
   });
 
-  it("the lease carries how: the pool's words, its time, and whether the node goes down", () => {
+  it('takes the drain settings of the pool, the time and the reboot from the lease', () => {
     const d = new Drain('kubernetes');
     d.given(
       factOf('node.lease.granted', {
@@ -196,7 +196,7 @@ describe('with Kubernetes', () => {
   const amended = (lease: string, more: object = {}) =>
     factOf('node.lease.amended', { ...of(lease), drainMs: 90_000, drain: { emptyDir: 'evict' }, ...more });
 
-  it('what its pool says while it drains holds from then on, and its time starts over', () => {
+  it('applies amended drain settings during the drain, and restarts its time', () => {
     const d = started();
     d.nowMs += 60_000;
     d.given(amended('l1')).when();
@@ -213,7 +213,7 @@ describe('with Kubernetes', () => {
     expect(linesOf(sees(d, { what: 'drained', evicted: 4, amended: 2 }), 'durationMs')).toEqual(['node.drained 61000']);
   });
 
-  it('what its pool says after it was drained, or of another lease, changes nothing', () => {
+  it('ignores amended drain settings after the drain, or of another lease', () => {
     const d = started();
     d.given(amended('l0'));
     expect(d.state.drains.get('n0')).toMatchObject({ how: {}, amended: 0 });
@@ -222,7 +222,7 @@ describe('with Kubernetes', () => {
     expect(d.state.drains.get('n0')).toMatchObject({ phase: 'drained', how: {}, amended: 0 });
   });
 
-  it('a drain is not given up by what its pool said before', () => {
+  it('does not stop a drain because of settings that were amended since', () => {
     const d = started();
     d.given(amended('l1'));
     expect(sees(d, { what: 'stopped', outcome: 'failed', reason: 'not drained within 600 s', amended: 0 })).toEqual([]);
@@ -244,7 +244,7 @@ describe('with Kubernetes', () => {
       lacks: [],
       blocked: { by: 'budget default/web', since },
     },
-  ])('a dump of version $version begins without what that did not know', ({ version, wrote, lacks, blocked }) => {
+  ])('loads a dump of version $version, which lacks newer fields', ({ version, wrote, lacks, blocked }) => {
     const d = started();
     const [dumped] = d.core.dump(d.state) as readonly Record<string, unknown>[];
     const kept = Object.entries(dumped as object).filter(([name]) => !['blocked', ...lacks].includes(name));
@@ -254,7 +254,7 @@ describe('with Kubernetes', () => {
     expect(drain?.blocked).toEqual(blocked);
   });
 
-  it("its progress is shown while it drains, and is this copy's own", () => {
+  it('shows the progress of a drain while it lasts, as this copy sees it', () => {
     const d = started();
     const progress = {
       lease: 'l1',
@@ -274,7 +274,7 @@ describe('with Kubernetes', () => {
     expect(d.view('drains', 'n0')).toMatchObject({ state: 'drained', total: 0, waitingFor: [] });
   });
 
-  it('a copy that starts goes on with what is still to do', () => {
+  it('continues the remaining work when a copy starts', () => {
     const d = started();
     sees(d, { what: 'cordoned', pods: 2 });
     const again = d.restarted();

@@ -22,7 +22,7 @@ import { view, writtenBlock } from './views.js';
 export const REQUESTS = { drained: 'ops.node.drained' } as const;
 type Request = RequestOf<typeof REQUESTS>;
 
-interface OfLease {
+interface LeaseRef {
   readonly node: string;
   readonly lease: string;
 }
@@ -31,7 +31,7 @@ interface OfLease {
  * What a reconcile saw or did on a node, for a lease. It is ignored if that lease has since moved to another phase. It
  * cannot end a drain if the drain settings of the pool have changed meanwhile: the new settings are applied first.
  */
-export type Sight = OfLease &
+export type DrainObservation = LeaseRef &
   (
     | { readonly what: 'cordoned'; readonly pods: number }
     | { readonly what: 'uncordoned' }
@@ -42,7 +42,7 @@ export type Sight = OfLease &
 
 export type Input =
   | { readonly type: 'request'; readonly request: Request }
-  | { readonly type: 'sight'; readonly sight: Sight };
+  | { readonly type: 'sight'; readonly sight: DrainObservation };
 type DrainDraft = Draft<State, Input, never>;
 
 /**
@@ -102,17 +102,17 @@ const FACTS: FactTable<State> = {
 
 const { reads, evolve } = folding(FACTS);
 
-function drainOf(state: State, { node, lease }: OfLease): Drain | undefined {
+function drainOf(state: State, { node, lease }: LeaseRef): Drain | undefined {
   const drain = state.drains.get(node);
   return drain?.lease === lease ? drain : undefined;
 }
 
-function patch(state: State, fact: OfLease, change: Partial<Drain>): void {
+function patch(state: State, fact: LeaseRef, change: Partial<Drain>): void {
   const drain = drainOf(state, fact);
   if (drain !== undefined) put(state, { ...drain, ...change });
 }
 
-function move(state: State, fact: OfLease & { readonly at: string }, phase: Drain['phase'], sinceMs: number): void {
+function move(state: State, fact: LeaseRef & { readonly at: string }, phase: Drain['phase'], sinceMs: number): void {
   const drain = drainOf(state, fact);
   if (drain !== undefined && drain.phase !== phase) put(state, { ...drain, phase, sinceMs, since: fact.at });
 }
@@ -131,7 +131,7 @@ function decide(
 ): Decision<Input, never> {
   return decided<State, Input, never>(state, now, evolve, (draft) => {
     for (const input of inputs) {
-      if (draft.full) draft.held.add(input);
+      if (draft.full) draft.waiting.add(input);
       else if (input.type === 'request') draft.answers.set(input, answer(draft, input.request));
       else take(draft, input.sight);
     }
@@ -151,7 +151,7 @@ function advance(draft: DrainDraft, drain: Drain): void {
   if (drain.phase === 'uncordoning') uncordoned(draft, drain);
 }
 
-function take(draft: DrainDraft, sight: Sight): void {
+function take(draft: DrainDraft, sight: DrainObservation): void {
   const drain = drainOf(draft.state, sight);
   if (drain === undefined) return;
   if (drain.phase !== (sight.what === 'uncordoned' ? 'uncordoning' : 'draining')) return;

@@ -7,11 +7,11 @@ import type { Drain, State } from './state.js';
 /** The other effects that the drain of one node needs. */
 interface PacePort {
   /** Waits until something may have changed, but not longer than this. */
-  wait(asked: { readonly forMs: number }): void;
+  wait(args: { readonly forMs: number }): void;
   /** The same, for a time that grows with the number of tries, with jitter. */
-  'back-off'(asked: { readonly tries: number; readonly leastMs: number; readonly mostMs: number }): void;
+  'back-off'(args: { readonly tries: number; readonly leastMs: number; readonly mostMs: number }): void;
   /** Whether the API server refused, and will refuse again until a person acts. */
-  'note-failure'(asked: { readonly error: Error; readonly failures: number }): boolean;
+  'note-failure'(args: { readonly error: Error; readonly failures: number }): boolean;
 }
 export type DrainEffect<N extends NodeCordon, P extends DrainPod> = ReconcileEffect<N, P> | Effects<PacePort>;
 

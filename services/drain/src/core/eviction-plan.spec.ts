@@ -1,7 +1,7 @@
 import { parseDrain, type WrittenDrain } from '#libs/manifests';
 import { nameOf, namesOf, planEvictions, refusedAgain, type DrainPod, type Scene, type Try } from './index.js';
 
-const pod = (name: string, says: Partial<DrainPod> = {}): DrainPod => ({
+const pod = (name: string, fields: Partial<DrainPod> = {}): DrainPod => ({
   namespace: 'default',
   name,
   uid: `uid-${name}`,
@@ -14,12 +14,12 @@ const pod = (name: string, says: Partial<DrainPod> = {}): DrainPod => ({
   graceSeconds: 30,
   priority: 0,
   resources: [],
-  ...says,
+  ...fields,
 });
 const scene = (
   pods: readonly DrainPod[],
   drain: WrittenDrain = {},
-  says: Partial<Scene<DrainPod>> = {},
+  fields: Partial<Scene<DrainPod>> = {},
 ): Scene<DrainPod> => ({
   policy: parseDrain(drain),
   reboots: false,
@@ -30,23 +30,23 @@ const scene = (
   drainMs: 600_000,
   pool: 'edge',
   self: undefined,
-  ...says,
+  ...fields,
 });
 const plan = (...args: Parameters<typeof scene>) => planEvictions(scene(...args));
-/** What is done now, in a line each. */
+/** What to do now, one line per pod. */
 const lines = (...args: Parameters<typeof scene>): readonly string[] =>
   plan(...args).now.map(({ pod: { name }, how, graceSeconds }) =>
     [how, name, ...(graceSeconds === undefined ? [] : [graceSeconds])].join(' '),
   );
 const matching = (app: string, more: object) => ({ podSelector: { matchLabels: { app } }, ...more });
-const refused = (budget: string, times = 1, says: Partial<Try> = {}): Try => ({
+const refused = (budget: string, times = 1, fields: Partial<Try> = {}): Try => ({
   ...refusedAgain(undefined, { reason: `${budget} says no`, budget: { name: budget, allowed: 0 } }, 1_000),
   refusals: times,
-  ...says,
+  ...fields,
 });
 
-describe('which pods have to go', () => {
-  it('all but those of DaemonSets, static ones, and those that have finished', () => {
+describe('the pods to evict', () => {
+  it('are all but those of DaemonSets, static pods, and finished ones', () => {
     const pods = [
       pod('a'),
       pod('ds', { controller: 'DaemonSet' }),
@@ -57,7 +57,7 @@ describe('which pods have to go', () => {
     expect(plan(pods.slice(1)).left).toEqual([]);
   });
 
-  it('not those that a rule skips; the first rule that matches decides', () => {
+  it('exclude those that a rule skips; the first rule that matches decides', () => {
     const rules = [
       matching('a', { action: 'skip' }),
       matching('a', { action: 'drain' }),
@@ -66,7 +66,7 @@ describe('which pods have to go', () => {
     expect(lines([pod('a'), pod('b'), pod('c', { namespace: 'keep' })], { rules })).toEqual(['evict b']);
   });
 
-  it('in part only those that match, or that use the resource (SRIOV #225)', () => {
+  it('are only those that match or use the resource in a partial drain (SRIOV #225)', () => {
     const pods = [
       pod('a'),
       pod('nic', { resources: ['example.com/nic'] }),
@@ -79,7 +79,7 @@ describe('which pods have to go', () => {
     expect(lines(pods, { only: { podSelector: {} } })).toHaveLength(3);
   });
 
-  it('all of them before a reboot, even where the pool drains in part (SRIOV #1090)', () => {
+  it('are all before a reboot, even if the pool drains partially (SRIOV #1090)', () => {
     expect(
       lines(
         [pod('a'), pod('nic', { resources: ['example.com/nic'] })],
@@ -90,8 +90,8 @@ describe('which pods have to go', () => {
   });
 });
 
-describe('the order', () => {
-  it('is by rules, and a later one waits until the earlier are gone', () => {
+describe('the order of evictions', () => {
+  it('follows the rules, and a later order waits until the earlier ones are gone', () => {
     const rules = [matching('web', { order: -1 }), matching('db', { order: 5 })];
     const [web, db, other] = [pod('web'), pod('db'), pod('other')];
     expect(lines([db, other, web], { rules })).toEqual(['evict web']);
@@ -100,17 +100,17 @@ describe('the order', () => {
     expect(lines([db], { rules })).toEqual(['evict db']);
   });
 
-  it('leaves what Kubernetes itself needs to the end', () => {
+  it('puts the pods that Kubernetes itself needs last', () => {
     expect(lines([pod('dns', { priority: 2_000_000_000 }), pod('web')])).toEqual(['evict web']);
   });
 
-  it("leaves this process's own pod to the very end (MCO #3212)", () => {
+  it("puts this process's own pod at the very end (MCO #3212)", () => {
     const pods = [pod('drain'), pod('dns', { priority: 2_000_000_000 })];
     expect(lines(pods, {}, { self: 'default/drain' })).toEqual(['evict dns']);
     expect(lines([pods[0]!], {}, { self: 'default/drain' })).toEqual(['evict drain']);
   });
 
-  it('waits for a pod that a rule says to wait for, and touches nothing behind it', () => {
+  it('waits for a pod that a rule says to wait for, and evicts none after it', () => {
     const rules = [matching('batch', { action: 'wait', order: -1 })];
     expect(plan([pod('batch'), pod('web')], { rules })).toMatchObject({
       now: [],
@@ -120,8 +120,8 @@ describe('the order', () => {
   });
 });
 
-describe('what must not be touched', () => {
-  it('a pod that nothing would make again blocks the node, and nothing is disrupted in vain', () => {
+describe('a pod that must not be evicted', () => {
+  it('blocks the node if no controller would recreate it, and no other pod is evicted', () => {
     const { now, block } = plan([pod('lone', { controller: undefined }), pod('web')]);
     expect(now).toEqual([]);
     expect(block).toMatchObject({ pods: ['default/lone'], budget: undefined, lasting: true });
@@ -134,20 +134,20 @@ describe('what must not be touched', () => {
     expect(lines([pod('lone', { controller: undefined })], { unmanaged: 'evict' })).toEqual(['evict lone']);
   });
 
-  it('a pod with an emptyDir likewise', () => {
+  it('blocks the node if it has an emptyDir', () => {
     expect(plan([pod('cache', { emptyDir: true })]).block?.reason).toContain(
       'the emptyDir volumes of default/cache would be lost',
     );
     expect(lines([pod('cache', { emptyDir: true })], { emptyDir: 'evict' })).toEqual(['evict cache']);
   });
 
-  it('blocks no longer once it ends by itself', () => {
+  it('stops blocking when it ends on its own', () => {
     expect(plan([pod('lone', { controller: undefined, ending: true })]).block).toBeUndefined();
   });
 });
 
-describe('a refusal', () => {
-  it('is tried again at growing distances, up to half a minute', () => {
+describe('a refused eviction', () => {
+  it('is retried with growing pauses, up to half a minute', () => {
     let tried: Try | undefined;
     const distances = Array.from(
       { length: 9 },
@@ -159,7 +159,7 @@ describe('a refusal', () => {
     );
   });
 
-  it('by a budget that is removed meanwhile is no block to tell of, unless it is refused again', () => {
+  it('is not reported as a block if its budget was removed, unless it is refused again', () => {
     const byBudget = refusedAgain(undefined, { reason: 'no', budget: { name: 'default/web', allowed: 0 } }, 0);
     const [gone, atMs] = [{ reason: 'no', budget: undefined }, 10_000];
     const once = refusedAgain(byBudget, gone, atMs, 10_000);
@@ -169,20 +169,20 @@ describe('a refusal', () => {
     expect(blockAt(refusedAgain(once, gone, atMs + 10_000), atMs + 10_000)?.lasting).toBe(true);
   });
 
-  it('for another reason is tried again soon', () => {
+  it('is retried soon if the reason is another one', () => {
     let tried: Try | undefined;
     for (let i = 0; i < 9; i++) tried = refusedAgain(tried, { reason: 'no', budget: { name: 'b', allowed: 0 } }, 0);
     expect(refusedAgain(tried, { reason: 'no', budget: undefined }, 1_000).nextMs).toBe(1_500);
   });
 
-  it('keeps that pod back for so long, and the others not', () => {
+  it('delays only that pod', () => {
     const tries = new Map([['uid-web', refused('web')]]);
     expect(lines([pod('web'), pod('api')], {}, { tries })).toEqual(['evict api']);
     expect(plan([pod('web')], {}, { tries }).reconcileAtMs).toBe(1_500);
     expect(lines([pod('web')], {}, { tries, nowMs: 1_500 })).toEqual(['evict web']);
   });
 
-  it('is named with its budget and pods, and is lasting after a while', () => {
+  it('is reported with its budget and pods, and recorded after a while', () => {
     const tries = new Map([
       ['uid-web', refused('default/web')],
       ['uid-api', refused('default/api', 3, { sinceMs: 500 })],
@@ -200,8 +200,8 @@ describe('a refusal', () => {
   });
 });
 
-describe('the time-out', () => {
-  it("comes a little before the scheduler's own, and forces nothing unless told", () => {
+describe('the timeout of a drain', () => {
+  it("ends the drain shortly before the scheduler's deadline, and deletes nothing by default", () => {
     const late = { nowMs: 595_000, tries: new Map([['uid-web', refused('web', 1, { nextMs: 700_000 })]]) };
     expect(plan([pod('web')], {}, { ...late, nowMs: 594_999 })).toMatchObject({
       timedOut: false,
@@ -211,7 +211,7 @@ describe('the time-out', () => {
       expect(plan([pod('web')], { onTimeout }, late)).toMatchObject({ timedOut: true, now: [] });
   });
 
-  it("forced, pods are deleted from half of the lease's time on: whatever holds them, in whatever order", () => {
+  it('with force, deletes all remaining pods after half of the time, in any order', () => {
     const pods = [pod('lone', { controller: undefined }), pod('web'), pod('batch')];
     const drain = { onTimeout: 'force', gracePeriod: '10s', rules: [matching('batch', { action: 'wait', order: 9 })] };
     const tries = new Map([['uid-web', refused('web', 1, { nextMs: 900_000 })]]);
@@ -223,7 +223,7 @@ describe('the time-out', () => {
     ]);
   });
 
-  it('forced, a pod that does not end within its grace and five seconds more is taken from the API server', () => {
+  it('with force, removes a pod from the API server five seconds after its grace period', () => {
     const stubborn = pod('stubborn', { ending: true, graceSeconds: 30 });
     const tries = new Map([['uid-stubborn', refused('', 0, { forcedMs: 300_000 })]]);
     expect(lines([stubborn], { onTimeout: 'force' }, { tries, nowMs: 334_999 })).toEqual([]);
@@ -233,12 +233,12 @@ describe('the time-out', () => {
   });
 });
 
-it("the grace period is the pool's if it has one, and else the pod's own", () => {
+it('uses the grace period of the pool if it has one, and otherwise of the pod', () => {
   expect(lines([pod('a')], { gracePeriod: '5s' })).toEqual(['evict a 5']);
   expect(lines([pod('a')])).toEqual(['evict a']);
 });
 
-it('many pods go in portions, and are named in part', () => {
+it('evicts many pods in batches, and names only some of them', () => {
   const pods = Array.from({ length: 50 }, (_, i) => pod(`p${String(i).padStart(2, '0')}`));
   expect(lines(pods)).toHaveLength(20);
   expect(namesOf(pods)).toMatch(/^default\/p00, .*default\/p09 and 40 more$/);

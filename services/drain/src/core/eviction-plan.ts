@@ -139,12 +139,12 @@ function inTurn<P extends DrainPod>({ policy, self }: Scene<P>, left: readonly P
 
 function evictionOf<P extends DrainPod>(scene: Scene<P>, pod: P, forced: boolean): readonly Eviction<P>[] {
   const { policy, tries, nowMs } = scene;
-  const tried = tries.get(pod.uid);
+  const attempt = tries.get(pod.uid);
   if (forced) {
     if (!pod.ending) return [{ pod, how: 'delete', graceSeconds: policy.graceSeconds }];
     return nowMs >= (goneMs(scene, pod) ?? Infinity) ? [{ pod, how: 'delete', graceSeconds: 0 }] : [];
   }
-  if (pod.ending || treatmentOf(policy, pod).action === 'wait' || (tried !== undefined && tried.nextMs > nowMs))
+  if (pod.ending || treatmentOf(policy, pod).action === 'wait' || (attempt !== undefined && attempt.nextMs > nowMs))
     return [];
   return [{ pod, how: 'evict', graceSeconds: policy.graceSeconds }];
 }
@@ -164,9 +164,9 @@ function carefulBlock(
 ): PlannedBlock | undefined {
   const remedy = (field: string): string =>
     `to evict them anyway, set drain.${field}: evict in ${pool === NO_POOL ? 'a Pool that selects the node' : `Pool/${pool}`}`;
-  const asked = left.filter((pod) => !pod.ending && treatmentOf(policy, pod).action === 'drain');
-  const unmanaged = policy.unmanaged === 'block' ? asked.filter(({ controller }) => controller === undefined) : [];
-  const scratch = policy.emptyDir === 'block' ? asked.filter(({ emptyDir }) => emptyDir) : [];
+  const toDrain = left.filter((pod) => !pod.ending && treatmentOf(policy, pod).action === 'drain');
+  const unmanaged = policy.unmanaged === 'block' ? toDrain.filter(({ controller }) => controller === undefined) : [];
+  const scratch = policy.emptyDir === 'block' ? toDrain.filter(({ emptyDir }) => emptyDir) : [];
   const reasons = [
     ...(unmanaged.length > 0 ? [`no controller would recreate ${namesOf(unmanaged)} (${remedy('unmanaged')})`] : []),
     ...(scratch.length > 0
@@ -192,7 +192,7 @@ function refusal({ tries, nowMs }: Scene<DrainPod>, left: readonly DrainPod[]): 
   return { ...why, pods: pods.map(nameOf).sort().slice(0, NAMED), lasting };
 }
 
-const budgetOf = (tried: Try | undefined): string | undefined => tried?.refusal?.budget?.name;
+const budgetOf = (attempt: Try | undefined): string | undefined => attempt?.refusal?.budget?.name;
 
 /** The names of the first few pods, and how many more there are. */
 export function namesOf(pods: readonly Pick<DrainPod, 'namespace' | 'name'>[]): string {

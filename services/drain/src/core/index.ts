@@ -1,6 +1,6 @@
 export { cordonWrite, uncordonWrite, wasTakenOff, type NodeCordon, type NodeWrite } from './cordon.js';
 export { BURST_MS, Drains, RunningDrain, type DrainEffect } from './drains.js';
-export { drainCore, REQUESTS, type Input, type Sight } from './drain.js';
+export { drainCore, REQUESTS, type Input, type DrainObservation as Sight } from './drain.js';
 export {
   nameOf,
   namesOf,

@@ -24,13 +24,13 @@ const NODE: NodeCordon = {
   annotations: { [CORDON_ANNOTATION]: '{"lease":"l1","alreadyCordoned":false}' },
 };
 
-/** One node with one pod that has an emptyDir, and a drain as the ledger has it. */
+/** One node with one pod that has an emptyDir, and its drain in the ledger. */
 class Reconciler {
   nowMs = 0;
   refuses: EvictionResult | undefined;
   readonly done: string[] = [];
-  readonly said: Sight[] = [];
-  shown: Progress | undefined;
+  readonly sights: Sight[] = [];
+  progress: Progress | undefined;
   pods: readonly DrainPod[] = [POD];
   drain: Drain = {
     node: 'n0',
@@ -79,9 +79,9 @@ class Reconciler {
           return this.refuses ?? { outcome: 'accepted' };
         });
       case 'say':
-        return void this.said.push(effect.sight);
+        return void this.sights.push(effect.sight);
       case 'show':
-        this.shown = effect.progress;
+        this.progress = effect.progress;
         return undefined;
       case 'write-node':
         return 'written';
@@ -89,10 +89,10 @@ class Reconciler {
   }
 }
 
-describe('a drain whose pool is given other words', () => {
-  it('is not disturbed by looks that show the same, and takes them with the next', () => {
+describe('a drain whose settings are amended', () => {
+  it('continues with the new settings in the next round', () => {
     const reconciler = new Reconciler().reconcile();
-    expect([reconciler.done, reconciler.shown?.block?.reason]).toEqual([
+    expect([reconciler.done, reconciler.progress?.block?.reason]).toEqual([
       [],
       expect.stringContaining('emptyDir volumes of default/web'),
     ]);
@@ -100,16 +100,16 @@ describe('a drain whose pool is given other words', () => {
     expect(reconciler.reconcile().done).toEqual(['evict web']);
   });
 
-  it('forces only when they say so, and only behind half of the time that they give', () => {
+  it('deletes pods only if the new settings say force, and only after half of their time', () => {
     const reconciler = new Reconciler();
     reconciler.nowMs = 599_000;
-    expect(reconciler.reconcile().said).toMatchObject([
+    expect(reconciler.reconcile().sights).toMatchObject([
       { what: 'blocked' },
       { what: 'stopped', outcome: 'failed', amended: 0 },
     ]);
-    reconciler.said.length = 0;
+    reconciler.sights.length = 0;
     reconciler.amend({ onTimeout: 'force' }, 60_000);
-    expect([reconciler.reconcile().done, reconciler.said.map(({ what }) => what)]).toEqual([[], ['blocked']]);
+    expect([reconciler.reconcile().done, reconciler.sights.map(({ what }) => what)]).toEqual([[], ['blocked']]);
     reconciler.nowMs += 30_000;
     expect(reconciler.reconcile().done).toEqual(['delete web']);
     reconciler.amend({ onTimeout: 'defer' });
@@ -117,15 +117,15 @@ describe('a drain whose pool is given other words', () => {
     expect(reconciler.reconcile().done).toEqual([]);
   });
 
-  it('is given up by what they say', () => {
+  it('is stopped according to the new settings', () => {
     const reconciler = new Reconciler();
     reconciler.amend({ onTimeout: 'defer' }, 60_000);
     reconciler.nowMs = 55_000;
-    expect(reconciler.reconcile().said.at(-1)).toMatchObject({ what: 'stopped', outcome: 'deferred', amended: 1 });
+    expect(reconciler.reconcile().sights.at(-1)).toMatchObject({ what: 'stopped', outcome: 'deferred', amended: 1 });
   });
 });
 
-it('a copy that goes on with a blocked drain says since when it is blocked, not since when that copy looks', () => {
+it('a copy that takes over a blocked drain reports since when it is blocked, not since when the copy checks', () => {
   const reconciler = new Reconciler();
   reconciler.drain = {
     ...reconciler.drain,
@@ -139,27 +139,30 @@ it('a copy that goes on with a blocked drain says since when it is blocked, not 
     retryAfterMs: undefined,
   };
   reconciler.reconcile().reconcile();
-  expect([reconciler.shown?.block?.budget?.name, reconciler.shown?.block?.since]).toEqual(['default/web', 'yesterday']);
+  expect([reconciler.progress?.block?.budget?.name, reconciler.progress?.block?.since]).toEqual([
+    'default/web',
+    'yesterday',
+  ]);
   reconciler.drain = { ...reconciler.drain, blocked: { by: 'budget default/other', since: 'yesterday' } };
   reconciler.another();
   reconciler.nowMs = 10_000;
   reconciler.reconcile().reconcile();
-  expect(reconciler.shown?.block?.since).toBe('t10000');
+  expect(reconciler.progress?.block?.since).toBe('t10000');
 });
 
-it('a copy that goes on with a drain counts the pods that were evicted before it looked', () => {
+it('a copy that takes over a drain counts the pods that were evicted before', () => {
   const reconciler = new Reconciler();
   reconciler.drain = { ...reconciler.drain, cordoned: false, how: { emptyDir: 'evict' } };
   reconciler.pods = [POD, { ...POD, name: 'other', uid: 'v' }];
   reconciler.reconcile();
-  expect([reconciler.done, reconciler.said]).toEqual([
+  expect([reconciler.done, reconciler.sights]).toEqual([
     ['evict other', 'evict web'],
     [{ node: 'n0', lease: 'l1', what: 'cordoned', pods: 2 }],
   ]);
   reconciler.drain = { ...reconciler.drain, cordoned: true, pods: 2 };
   reconciler.another();
   reconciler.pods = [POD];
-  expect(reconciler.reconcile().shown).toMatchObject({ total: 2, evicted: 1 });
+  expect(reconciler.reconcile().progress).toMatchObject({ total: 2, evicted: 1 });
   reconciler.pods = [];
-  expect(reconciler.reconcile().said.at(-1)).toMatchObject({ what: 'drained', evicted: 2 });
+  expect(reconciler.reconcile().sights.at(-1)).toMatchObject({ what: 'drained', evicted: 2 });
 });

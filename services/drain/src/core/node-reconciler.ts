@@ -2,7 +2,7 @@ import type { DrainOutcome } from '#libs/contracts';
 import { asker, type Effects, type Program } from '#libs/engine';
 import { parseDrain } from '#libs/manifests';
 import { cordonWrite, uncordonWrite, wasTakenOff, type NodeCordon, type NodeWrite } from './cordon.js';
-import type { Sight } from './drain.js';
+import type { DrainObservation } from './drain.js';
 import {
   NAMED,
   nameOf,
@@ -28,12 +28,12 @@ interface ReconcilePort<N extends NodeCordon, P extends DrainPod> {
   'read-drain'(): Drain | undefined;
   now(): ReconcileTime;
   /** Writes only if the Node has not changed since it was read. `written`: the write succeeded. */
-  'write-node'(asked: { readonly seen: N; readonly write: NodeWrite }): 'written' | 'overtaken' | 'gone';
+  'write-node'(args: { readonly node: N; readonly write: NodeWrite }): 'written' | 'overtaken' | 'gone';
   /** One result per eviction, in order. An error of one does not hide the results of the others. */
-  evict(asked: { readonly evictions: readonly Eviction<P>[] }): readonly EvictionResult[];
+  evict(args: { readonly evictions: readonly Eviction<P>[] }): readonly EvictionResult[];
   /** Continues once it is in the ledger, or is known to be nothing new. */
-  say(asked: { readonly sight: Sight }): void;
-  show(asked: { readonly progress: Progress }): void;
+  say(args: { readonly sight: DrainObservation }): void;
+  show(args: { readonly progress: Progress }): void;
 }
 export type ReconcileEffect<N extends NodeCordon, P extends DrainPod> = Effects<ReconcilePort<N, P>>;
 export interface ReconcileTime {
@@ -67,7 +67,7 @@ export class NodeReconciler<N extends NodeCordon, P extends DrainPod> {
   private readonly ask = asker<ReconcilePort<N, P>>();
   private readonly tries = new Map<string, Try>();
   /** Every pod that had to go, as far as this copy saw; and how many an earlier copy counted. */
-  private readonly known = new Set<string>();
+  private readonly knownPods = new Set<string>();
   private seenBefore = 0;
   private blocked: BlockRecord | undefined;
   /** This copy has seen the drain blocked. */
@@ -94,30 +94,30 @@ export class NodeReconciler<N extends NodeCordon, P extends DrainPod> {
 
   /** A budget allows more, or is gone: retry what it refused at once. Returns false if it blocked nothing. */
   freed(budget: string): boolean {
-    const held = [...this.tries].filter(([, tried]) => tried.refusal?.budget?.name === budget);
-    for (const [uid, tried] of held) this.tries.set(uid, { ...tried, nextMs: 0 });
-    return held.length > 0;
+    const attempts = [...this.tries].filter(([, attempt]) => attempt.refusal?.budget?.name === budget);
+    for (const [uid, attempt] of attempts) this.tries.set(uid, { ...attempt, nextMs: 0 });
+    return attempts.length > 0;
   }
 
   /** Reads and acts once. Returns how long to wait before the next round. */
   *reconcile(): ReconcileProgram<N, P, number> {
-    const seen = yield* this.ask({ do: 'read-node' });
-    const asked = this.phase;
+    const node = yield* this.ask({ do: 'read-node' });
+    const phase = this.phase;
     // Before the node is cordoned, its pods prove nothing: more pods may be scheduled on it.
-    const isCordoned = seen !== undefined && cordonWrite(seen, this.lease) === undefined;
-    const pods = isCordoned && asked === 'draining' ? yield* this.ask({ do: 'read-pods' }) : [];
+    const isCordoned = node !== undefined && cordonWrite(node, this.lease) === undefined;
+    const pods = isCordoned && phase === 'draining' ? yield* this.ask({ do: 'read-pods' }) : [];
     const drain = yield* this.ask({ do: 'read-drain' });
     if (drain?.lease !== this.lease) return GUARD_MS;
     this.phase = drain.phase;
     this.seenBefore = drain.pods;
-    if (drain.phase === 'draining' && asked !== 'draining') return 0;
+    if (drain.phase === 'draining' && phase !== 'draining') return 0;
     switch (drain.phase) {
       case 'draining':
-        return seen === undefined ? yield* this.withoutNode(drain) : yield* this.drain(drain, seen, pods);
+        return node === undefined ? yield* this.withoutNode(drain) : yield* this.drain(drain, node, pods);
       case 'drained':
-        return seen === undefined ? GUARD_MS : yield* this.guard(drain, seen);
+        return node === undefined ? GUARD_MS : yield* this.guard(drain, node);
       case 'uncordoning':
-        return yield* this.giveBack(seen);
+        return yield* this.giveBack(node);
       case 'stopped':
       case 'uncordoned':
         return GUARD_MS;
@@ -135,21 +135,21 @@ export class NodeReconciler<N extends NodeCordon, P extends DrainPod> {
     if (refused && failures === SAY_AFTER) yield* this.sayBlocked(block);
   }
 
-  private *drain(drain: Drain, seen: N, pods: readonly P[]): ReconcileProgram<N, P, number> {
+  private *drain(drain: Drain, node: N, pods: readonly P[]): ReconcileProgram<N, P, number> {
     const policy = parseDrain(drain.how);
-    if (drain.cordoned && wasTakenOff(seen, this.lease) && policy.onUncordon === 'give-up') {
+    if (drain.cordoned && wasTakenOff(node, this.lease) && policy.onUncordon === 'give-up') {
       const reason = 'somebody uncordoned the node, and its pool has drain.onUncordon: give-up';
       yield* this.sayStopped(drain, 'deferred', reason);
       return GUARD_MS;
     }
-    const write = cordonWrite(seen, this.lease);
+    const write = cordonWrite(node, this.lease);
     if (write !== undefined) {
-      yield* this.ask({ do: 'write-node', seen, write });
+      yield* this.ask({ do: 'write-node', node, write });
       return 0;
     }
     const now = yield* this.ask({ do: 'now' });
     const plan = this.plan(drain, pods, now);
-    for (const { uid } of plan.left) this.known.add(uid);
+    for (const { uid } of plan.left) this.knownPods.add(uid);
     if (plan.left.length === 0) {
       if (!drain.cordoned) yield* this.say({ ...this.name, what: 'cordoned', pods: this.total });
       yield* this.say({ ...this.name, what: 'drained', evicted: this.total, amended: drain.amended });
@@ -212,18 +212,18 @@ export class NodeReconciler<N extends NodeCordon, P extends DrainPod> {
   /**
    * The node is drained and changing: if somebody uncordons it now, pods may land on a node that is about to reboot.
    */
-  private *guard(drain: Drain, seen: N): ReconcileProgram<N, P, number> {
-    if (!wasTakenOff(seen, this.lease) || parseDrain(drain.how).onUncordon === 'give-up') return GUARD_MS;
-    const write = cordonWrite(seen, this.lease);
+  private *guard(drain: Drain, node: N): ReconcileProgram<N, P, number> {
+    if (!wasTakenOff(node, this.lease) || parseDrain(drain.how).onUncordon === 'give-up') return GUARD_MS;
+    const write = cordonWrite(node, this.lease);
     if (write === undefined) return GUARD_MS;
-    yield* this.ask({ do: 'write-node', seen, write });
+    yield* this.ask({ do: 'write-node', node, write });
     return 0;
   }
 
   /** Without a Node, there is nothing to give back. */
-  private *giveBack(seen: N | undefined): ReconcileProgram<N, P, number> {
-    const write = seen === undefined ? undefined : uncordonWrite(seen, this.lease);
-    if (seen !== undefined && write !== undefined && (yield* this.ask({ do: 'write-node', seen, write })) !== 'written')
+  private *giveBack(node: N | undefined): ReconcileProgram<N, P, number> {
+    const write = node === undefined ? undefined : uncordonWrite(node, this.lease);
+    if (node !== undefined && write !== undefined && (yield* this.ask({ do: 'write-node', node, write })) !== 'written')
       return 0;
     yield* this.say({ ...this.name, what: 'uncordoned' });
     return GUARD_MS;
@@ -265,7 +265,7 @@ export class NodeReconciler<N extends NodeCordon, P extends DrainPod> {
   }
 
   private get total(): number {
-    return Math.max(this.known.size, this.seenBefore);
+    return Math.max(this.knownPods.size, this.seenBefore);
   }
 
   private progress(left: number) {
@@ -289,7 +289,7 @@ export class NodeReconciler<N extends NodeCordon, P extends DrainPod> {
     yield* this.say({ ...this.name, what: 'stopped', outcome, reason, amended });
   }
 
-  private *say(sight: Sight): ReconcileProgram<N, P, void> {
+  private *say(sight: DrainObservation): ReconcileProgram<N, P, void> {
     yield* this.ask({ do: 'say', sight });
   }
 }

@@ -23,10 +23,10 @@ export function view(state: State, { key }: ViewKey): ViewBody | undefined {
   const drain = state.drains.get(nodeOfToken(key));
   if (drain === undefined) return undefined;
   const { node, pool, change, lease, since } = drain;
-  const seen = state.progress.get(node);
-  const progress = seen?.lease === lease && drain.phase === 'draining' ? seen : undefined;
+  const latest = state.progress.get(node);
+  const progress = latest?.lease === lease && drain.phase === 'draining' ? latest : undefined;
   const { pods: blocked, since: blockedSince, ...block } = writtenBlock(progress?.block ?? NO_BLOCK);
-  const shown: Omit<DrainView, 'ledger'> = {
+  const view: Omit<DrainView, 'ledger'> = {
     node,
     pool,
     change,
@@ -41,7 +41,7 @@ export function view(state: State, { key }: ViewKey): ViewBody | undefined {
     blocked,
     blockedSince,
   };
-  return shown;
+  return view;
 }
 
 const shownState = ({ phase }: Drain): DrainView['state'] => (phase === 'uncordoning' ? 'drained' : phase);

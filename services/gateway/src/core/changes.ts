@@ -1,48 +1,45 @@
-import { byAge, changeSequence, decodeView, type ChangeView } from '#libs/contracts';
+import { byAge, changeSequence, decodeView, fragmentId, type ChangeView } from '#libs/contracts';
 import { hashOf, type Digest } from './resource.js';
 
-/** A change takes the fragment away. */
+/** The change deletes the fragment. */
 export const ABSENT = 'absent';
 
-/** What a change says of each fragment that it touches: the digest, or that it must not exist. */
+/** What a change says about each fragment that it touches: its digest, or that it must not exist. */
 export type Contents = ReadonlyMap<string, string>;
 
-/** What is known of a change: `published` is one that the merger has not taken yet. */
+/** The state of a change; `published` means that the merger has not read it yet. */
 export type Change = Omit<ChangeView, 'phase'> & { readonly phase: ChangeView['phase'] | 'published' };
 
-/** How much a change still says of what is wanted: `moot` says nothing, another took its place. */
+/** Whether the content of a change still counts; `moot` if another one replaced it. */
 export type Weight = 'open' | 'committed' | 'failed' | 'moot';
 
 export function weightOf({ phase, outcome }: Change): Weight {
   if (phase === 'committed') return 'committed';
   if (phase === 'rejected') return 'failed';
-  if (phase === 'ended') return outcome === 'superseded' ? 'moot' : 'failed';
+  if (phase === 'ended') return outcome === 'superseded' || outcome === 'duplicate' ? 'moot' : 'failed';
   return 'open';
 }
 
-/**
- * Reads what a published text says of which fragments. It is lenient: whether the text can be used is for the merger to
- * say.
- */
+/** Reads which fragments a published text contains. It is lenient: the merger decides whether the text is valid. */
 export function contentsOf(text: string, digest: Digest): Contents {
-  const found = new Map<string, string>();
+  const contents = new Map<string, string>();
   try {
     const body = JSON.parse(text) as {
       readonly kind?: string;
       readonly apply?: readonly PublishedManifest[];
       readonly delete?: readonly { readonly kind: string; readonly name: string }[];
     };
-    for (const { kind, name } of body.delete ?? []) found.set(`${kind}/${name}`, ABSENT);
+    for (const { kind, name } of body.delete ?? []) contents.set(`${kind}/${name}`, ABSENT);
     for (const { kind, metadata, spec } of body.kind === undefined ? (body.apply ?? []) : [body as PublishedManifest]) {
-      found.set(
+      contents.set(
         `${kind}/${metadata.name}`,
         hashOf({ kind, name: metadata.name, labels: metadata.labels ?? {}, spec }, digest),
       );
     }
   } catch {
-    // What cannot be read was refused, and says nothing of any fragment.
+    // An unreadable change was refused, and says nothing about any fragment.
   }
-  return found;
+  return contents;
 }
 
 interface PublishedManifest {
@@ -52,16 +49,19 @@ interface PublishedManifest {
 }
 
 /**
- * The changes by what they touch, newest first. Of each fragment only what may still matter: down to what is committed.
+ * The changes by what they touch, newest first. For each fragment, only those that may still matter: down to the
+ * committed one.
  */
 export class ChangeIndex {
   private readonly changes = new Map<string, Change>();
   private readonly touching = new Map<string, readonly string[]>();
   private readonly contents = new Map<string, Contents>();
   private readonly ended = new Map<string, number>();
+  /** What the view of fragments shows: by fragment, the change that was committed last, and what it says. */
+  private readonly committed = new Map<string, { readonly change: string; readonly content: string }>();
   /** The newest that the view of changes shows. */
   newestShown = 0;
-  /** The ledger's sequence at which a change was committed last. */
+  /** The ledger sequence of the last commit. */
   committedAt = 0;
 
   get(change: string): Change | undefined {
@@ -77,23 +77,51 @@ export class ChangeIndex {
     return this.contents.get(change);
   }
 
+  /** What a change says about a fragment that it touches; undefined if the change has to be read first. */
+  contentOf(change: string, id: string): string | undefined {
+    const committed = this.committed.get(id);
+    if (committed?.change === change) return committed.content;
+    const contents = this.contents.get(change);
+    return contents && (contents.get(id) ?? ABSENT);
+  }
+
+  /** Takes what the merger shows of a fragment: `says` is its digest, or that it does not exist. */
+  showFragment(id: string, change: string, content: string): void {
+    this.committed.set(id, { change, content });
+  }
+
   /** When a change ended, monotonic. */
   endedMs(change: string): number {
     return this.ended.get(change) ?? 0;
   }
 
-  /** Takes what the merger shows of a change; `endedMs` of one that has ended. */
+  /** Records what the merger shows of a change; `endedMs`: when it ended. */
   show(view: ChangeView, endedMs: number): void {
     const { change } = view;
     this.changes.set(change, view);
-    if (view.phase === 'ended') this.ended.set(change, endedMs);
+    if (view.phase === 'ended' || view.phase === 'rejected') this.ended.set(change, endedMs);
     this.newestShown = Math.max(this.newestShown, changeSequence(change));
     if (view.phase === 'committed') this.committedAt = Math.max(this.committedAt, view.ledger);
     for (const ref of [...view.apply, ...view.delete]) this.touch(`${ref.kind}/${ref.name}`, change);
+    // A rollback is published without content: it has some since it was accepted.
+    if (view.rollbackOf !== undefined && this.contents.get(change)?.size === 0) this.contents.delete(change);
+  }
+
+  /** Forgets a change that the merger no longer shows, because later changes replaced it. */
+  forget(change: string): void {
+    const view = this.changes.get(change);
+    const refs = [...(view?.apply ?? []), ...(view?.delete ?? [])].map(fragmentId);
+    for (const id of new Set([...refs, ...(this.contents.get(change)?.keys() ?? [])])) {
+      const left = (this.touching.get(id) ?? []).filter((one) => one !== change);
+      if (left.length > 0) this.touching.set(id, left);
+      else this.touching.delete(id);
+    }
+    for (const table of [this.changes, this.contents, this.ended]) table.delete(change);
   }
 
   /**
-   * Changes whose content has to be read to know what they touch: refused for their form, they are shown without it.
+   * Changes whose content must be read to know what they touch. The view of a change that was refused because of its
+   * form lacks it.
    */
   get unread(): readonly string[] {
     return [...this.changes.values()]
@@ -104,14 +132,14 @@ export class ChangeIndex {
       .map(({ change }) => change);
   }
 
-  /** Takes what was published as a change. */
+  /** Records a published change. */
   read(change: string, contents: Contents): void {
     this.contents.set(change, contents);
     if (!this.changes.has(change)) this.changes.set(change, published(change));
     for (const id of contents.keys()) this.touch(id, change);
   }
 
-  /** The changes that touch a fragment, newest first, down to the first that is committed. */
+  /** The changes that touch a fragment, newest first, down to the first committed one. */
   touchingOf(id: string): readonly Change[] {
     const found: Change[] = [];
     for (const name of this.touching.get(id) ?? []) {
@@ -133,6 +161,6 @@ export class ChangeIndex {
   }
 }
 
-/** With the default of every field, as proto3 has it. */
+/** With default values for all fields, as in proto3. */
 const NOTHING_KNOWN = decodeView('changes', '{}');
 const published = (change: string): Change => ({ ...NOTHING_KNOWN, change, phase: 'published' });

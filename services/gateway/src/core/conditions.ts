@@ -31,7 +31,7 @@ export function conditionsOf(
 
 const MOST = 4_000;
 
-/** A code as Kubernetes writes reasons: `bad-path` is `BadPath`. */
+/** A code in the format of Kubernetes reasons: `bad-path` becomes `BadPath`. */
 export const reasonOf = (code: string): string =>
   code
     .split('-')
@@ -53,9 +53,7 @@ function stable(value: unknown): string {
 
 const MOST_LINES = 5;
 
-/**
- * Reasons in one line, for a status or a refusal: the fragment if it is another one, the field, and what is wrong.
- */
+/** Reasons in one line, for a status or a refusal: the fragment if it is another one, the field, and the error. */
 export function wordsOf(reasons: readonly Reason[], id: string): string {
   const lines = reasons
     .slice(0, MOST_LINES)

@@ -2,11 +2,11 @@ import { declaredOf, troubleOf } from './definitions.js';
 
 const difference = (kind: string, more: object) => ({ kind, isMissing: false, lacks: [], adds: [], ...more });
 
-it('says nothing where nothing differs', () => {
+it('has no message if there is no difference', () => {
   expect(troubleOf([], ['v1alpha1'])).toEqual({ words: undefined, kinds: new Map(), unsaid: new Map() });
 });
 
-it('says which versions there are where ours is not', () => {
+it('names the existing versions if ours is missing', () => {
   expect(troubleOf(undefined, []).words).toBe(
     'the API server does not serve sluice.dev/v1alpha1: no object is published',
   );
@@ -15,7 +15,7 @@ it('says which versions there are where ours is not', () => {
   );
 });
 
-it('tells of each kind what becomes of its fields, and of many only some', () => {
+it('says for each kind what happens to its fields, and names only some of many', () => {
   const { words, kinds } = troubleOf(
     [
       difference('Exec', { isMissing: true }),
@@ -34,7 +34,7 @@ it('tells of each kind what becomes of its fields, and of many only some', () =>
   expect([...kinds.keys()]).toEqual(['File', 'Pool']);
 });
 
-it('leaves out of a status what the definition does not have, for the API server would refuse all of it', () => {
+it('removes fields from a status that the definition lacks, because the API server would refuse all of it', () => {
   const trouble = troubleOf(
     [difference('Pool', { lacks: ['spec.drift', 'status.usedBy', 'status.pools.done'] })],
     ['v1alpha1'],

@@ -2,7 +2,8 @@ import { API_VERSION, type DefinitionDifference } from '#libs/manifests';
 import type { Status } from './resource.js';
 
 /**
- * What is wrong with the definitions in the API server, in words; and of each kind that objects have, for their status.
+ * What is wrong with the definitions in the API server, and for each kind that has objects, what to show in their
+ * status.
  */
 export interface DefinitionTrouble {
   /** Undefined if all is well. */
@@ -50,13 +51,13 @@ const unsaidOf = (lacks: readonly string[]): ReadonlySet<string> =>
 
 function wordsOf({ kind, lacks, adds }: DefinitionDifference): string {
   const parts = [
-    ...(lacks.length === 0 ? [] : [`it does not have ${listed(lacks)}`]),
-    ...(adds.length === 0 ? [] : [`it has ${listed(adds)}, which this gateway rejects`]),
+    ...(lacks.length === 0 ? [] : [`it does not have ${listText(lacks)}`]),
+    ...(adds.length === 0 ? [] : [`it has ${listText(adds)}, which this gateway rejects`]),
   ];
   return `the API server has another version of the definition of ${kind}: ${parts.join(', and ')}`;
 }
 
-const listed = (fields: readonly string[]): string =>
+const listText = (fields: readonly string[]): string =>
   `${fields.slice(0, MOST_FIELDS).join(', ')}${fields.length > MOST_FIELDS ? ` and ${fields.length - MOST_FIELDS} more` : ''}`;
 
 /** A status without the fields that the definition of the kind does not have. */

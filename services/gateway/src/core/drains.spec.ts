@@ -35,8 +35,8 @@ const wordsOf = (...drains: readonly DrainView[]): string | undefined =>
     60_000,
   ).ofChange.get('c1')?.words;
 
-describe('drains that do not get on', () => {
-  it('are told by node, budget, pods, and since when', () => {
+describe('drains without progress', () => {
+  it('are shown with node, budget, pods, and time', () => {
     expect(wordsOf(drainOf('n1', blockedBy('default/web')))).toBe(
       'the drain of n1 has been blocked since 2026-01-01T00:01:00.000Z: the budget default/web allows 0 evictions: it would be violated (default/web-1, default/web-2)',
     );
@@ -54,7 +54,7 @@ describe('drains that do not get on', () => {
     );
   });
 
-  it('are told of many as of the first few, the longest blocked before the others, and none at any length', () => {
+  it('show only the first few of many, the longest blocked first', () => {
     const many = Array.from({ length: 40 }, (_, i) =>
       drainOf(
         `n${i}`,
@@ -75,7 +75,7 @@ describe('drains that do not get on', () => {
     expect(words.length).toBeLessThan(2_500);
   });
 
-  it('are told once they have been held up for a while: a refusal for 5 s, pods that end for a minute', () => {
+  it('are shown after a while: a refusal after 5 s, pods that are ending after a minute', () => {
     const troubles = (nowMs: number): readonly unknown[] => {
       const { ofChange, wakeAtMs } = drainTroubles(
         [
@@ -102,14 +102,14 @@ describe('a rollout whose drain is blocked', () => {
   beforeEach(() => {
     world = new GatewayWorld().restart();
     world
-      .stand(world.publish({ apply: [] }), 'rolling')
+      .show(world.publish({ apply: [] }), 'rolling')
       .rollout('c1', {})
       .rest();
     see(drainOf('n1', blockedBy('default/web')));
     world.rest();
   });
 
-  it('says so, and no longer once it gets on', () => {
+  it('shows that, and stops when the drain makes progress', () => {
     expect(status()).toMatchObject({
       phase: 'Rolling',
       blocked: 1,
@@ -123,7 +123,7 @@ describe('a rollout whose drain is blocked', () => {
     expect([drained(), status()['blocked'], status()['message']]).toEqual([undefined, 0, '']);
   });
 
-  it('keeps what another wants to be told, too', () => {
+  it('keeps its other conditions', () => {
     world.rollout('c1', { paused: true, reason: 'lunch' }).rest();
     expect(status()).toMatchObject({
       phase: 'Paused',
@@ -131,7 +131,7 @@ describe('a rollout whose drain is blocked', () => {
     });
   });
 
-  it('is told as an event when that begins, and not for each drain that joins it', () => {
+  it('has an event when that begins, but not for each further drain', () => {
     const first = status();
     see(drainOf('n2', blockedBy('default/db')));
     world.rest();
@@ -142,13 +142,13 @@ describe('a rollout whose drain is blocked', () => {
     expect([status()['blocked'], eventsOf(object, first, status(), sha256)]).toEqual([2, []]);
   });
 
-  it('is no trouble of another', () => {
+  it('does not affect another rollout', () => {
     see(drainOf('n1', { change: 'c2', ...blockedBy('default/web') }));
     expect(drained(world.rest().rollouts.get('c1')?.status)).toBeUndefined();
   });
 });
 
-it('a pool says of which of its nodes the drains are blocked, though nothing else of it has changed', () => {
+it('a pool shows which of its nodes have blocked drains, even if nothing else has changed', () => {
   const world = new GatewayWorld()
     .apply('edge', '1', { kind: 'Pool', spec: { content: undefined, path: undefined } })
     .rest();

@@ -33,21 +33,21 @@ const [MOST_DRAINS, MOST_PODS, MOST_CHARACTERS] = [5, 3, 300];
 export function drainTroubles(drains: Iterable<ObservedDrain>, nowMs: number): DrainTroubles {
   const { late = [], early = [] } = Object.groupBy(drains, (drain) => (tellAtMs(drain) > nowMs ? 'early' : 'late'));
   return {
-    ofChange: told(Map.groupBy(late, ({ view }) => view.change)),
-    ofPool: told(Map.groupBy(late, ({ view }) => view.pool)),
+    ofChange: troublesOf(Map.groupBy(late, ({ view }) => view.change)),
+    ofPool: troublesOf(Map.groupBy(late, ({ view }) => view.pool)),
     wakeAtMs: Math.min(...early.map(tellAtMs)),
   };
 }
 
 /** The condition while drains make no progress. */
-export const drainedOf = (held: DrainTrouble | undefined): readonly ConditionDraft[] =>
-  held === undefined ? [] : [['Drained', 'False', held.blocked > 0 ? 'DrainBlocked' : 'Draining', held.words]];
+export const drainedOf = (trouble: DrainTrouble | undefined): readonly ConditionDraft[] =>
+  trouble === undefined ? [] : [['Drained', 'False', trouble.blocked > 0 ? 'DrainBlocked' : 'Draining', trouble.words]];
 
 const isBlocked = ({ view }: ObservedDrain): boolean => view.blockedSince !== '';
 
 const tellAtMs = (drain: ObservedDrain): number => drain.sinceMs + (isBlocked(drain) ? BLOCKED_MS : SLOW_MS);
 
-const told = (by: ReadonlyMap<string, readonly ObservedDrain[]>): ReadonlyMap<string, DrainTrouble> =>
+const troublesOf = (by: ReadonlyMap<string, readonly ObservedDrain[]>): ReadonlyMap<string, DrainTrouble> =>
   new Map([...by].map(([key, drains]) => [key, { blocked: drains.filter(isBlocked).length, words: wordsOf(drains) }]));
 
 /** Blocked drains come first, the longest first. */

@@ -9,7 +9,7 @@ const status = (phase: string, more: object = {}): Status => ({
   observedGeneration: 1,
   ...more,
 });
-const told = (before: Status | undefined, now: Status, uid = 'u') =>
+const firstEvent = (before: Status | undefined, now: Status, uid = 'u') =>
   eventsOf({ name: 'motd', uid }, before, now, sha256)[0];
 
 it.each([
@@ -20,35 +20,37 @@ it.each([
   ['Rolling', { change: undefined, progress: '0/3' }, 'Normal', '0/3 nodes'],
   ['Ready', { applied: 3, nodes: 3 }, 'Normal', 'c1: 3 of 3 nodes'],
   ['Reverted', { applied: 0, nodes: 3, message: 'n1: the probe fails' }, 'Warning', 'c1: n1: the probe fails'],
-])('%s with %j is told', (phase, more, type, message) => {
-  expect(told(status('Reviewing'), status(phase, more))).toMatchObject({ type, reason: phase, message });
+])('%s with %j is written', (phase, more, type, message) => {
+  expect(firstEvent(status('Reviewing'), status(phase, more))).toMatchObject({ type, reason: phase, message });
 });
 
-it('says nothing of what is on its way to be looked at, nor of counts that grow', () => {
+it('are not written for an object under review, nor for growing counts', () => {
   expect([
-    told(undefined, status('Pending')),
-    told(status('Pending'), status('Reviewing')),
-    told(status('Rolling', { applied: 1 }), status('Rolling', { applied: 2 })),
+    firstEvent(undefined, status('Pending')),
+    firstEvent(status('Pending'), status('Reviewing')),
+    firstEvent(status('Rolling', { applied: 1 }), status('Rolling', { applied: 2 })),
   ]).toEqual([undefined, undefined, undefined]);
 });
 
-it('tells the same of another change, and another refusal of the same object', () => {
-  expect(told(status('Ready'), status('Ready', { change: 'c2' }))?.reason).toBe('Ready');
-  expect(told(status('Rejected', { message: 'one' }), status('Rejected', { message: 'two' }))?.message).toBe('c1: two');
+it('are written again for another change, and for another refusal of the same object', () => {
+  expect(firstEvent(status('Ready'), status('Ready', { change: 'c2' }))?.reason).toBe('Ready');
+  expect(firstEvent(status('Rejected', { message: 'one' }), status('Rejected', { message: 'two' }))?.message).toBe(
+    'c1: two',
+  );
 });
 
-it('names what happened by what it was, so that nobody tells it twice', () => {
-  const first = told(status('Rolling'), status('Ready'));
-  expect([told(undefined, status('Ready'))?.name, first?.name]).toEqual([
+it('have an id that is derived from their content, so that none is written twice', () => {
+  const first = firstEvent(status('Rolling'), status('Ready'));
+  expect([firstEvent(undefined, status('Ready'))?.name, first?.name]).toEqual([
     first?.name,
     expect.stringMatching(/^motd\.[0-9a-f]{16}$/),
   ]);
   expect(
     new Set([
       first?.name,
-      told(undefined, status('Ready', { change: 'c2' }))?.name,
-      told(undefined, status('Rejected'))?.name,
-      told(undefined, status('Ready'), 'another')?.name,
+      firstEvent(undefined, status('Ready', { change: 'c2' }))?.name,
+      firstEvent(undefined, status('Rejected'))?.name,
+      firstEvent(undefined, status('Ready'), 'another')?.name,
     ]).size,
   ).toBe(4);
 });

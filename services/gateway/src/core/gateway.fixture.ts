@@ -10,7 +10,7 @@ export const sha256 = (text: string): string => createHash('sha256').update(text
 export const DEBOUNCE_MS = 1_000;
 const REST_MS = 5 * 60_000;
 
-/** What a change says, as it was published. */
+/** The content of a change, as it was published. */
 export interface PublishedBody {
   readonly apply: readonly {
     readonly kind: string;
@@ -20,27 +20,27 @@ export interface PublishedBody {
   readonly delete: readonly FragmentRef[];
 }
 
-/** An API server and a merger in memory, and a gateway that looks at them; it may be restarted at any time. */
+/** An API server and a merger in memory, and a gateway that works with them. It may be restarted at any time. */
 export class GatewayWorld {
   state = new State(sha256);
   nowMs = 10_000;
-  /** What the API server has. */
+  /** The objects of the API server. */
   readonly objects = new Map<string, ObservedObject>();
   readonly rollouts = new Map<string, RolloutResource>();
-  /** What was published, by anybody. */
+  /** Everything that was published, by any source. */
   readonly published: { readonly text: string; readonly source: string; readonly id: string }[] = [];
   readonly views = new Map<string, ChangeView>();
   readonly rolloutViews = new Map<string, RolloutView>();
   /** Every action that was carried out. */
   readonly actions: GatewayAction[] = [];
-  /** Of these the API server takes no finalizer. */
+  /** The API server refuses finalizers for these. */
   readonly unheld = new Set<string>();
   private readonly endedMs = new Map<string, number>();
-  private begun = 0;
+  private started = 0;
   private revision = 0;
   private ledger = 0;
 
-  /** Somebody applies a File. */
+  /** A user applies a File. */
   apply(name: string, content: string, more: Partial<ObservedObject> = {}): this {
     const before = this.objects.get(`File/${name}`);
     const spec = { nodeSelector: {}, path: `/etc/${name}`, content, ...(more.spec as object | undefined) };
@@ -66,7 +66,7 @@ export class GatewayWorld {
     return before === undefined ? this : this.put({ ...before, ...change });
   }
 
-  /** Somebody deletes it: it goes at once only where nothing holds it. */
+  /** A user deletes it. It is gone at once only without finalizers. */
   remove(name: string): this {
     const before = this.objects.get(`File/${name}`);
     if (before === undefined || before.deleting) return this;
@@ -76,15 +76,15 @@ export class GatewayWorld {
     return this;
   }
 
-  /** Somebody publishes on another way. */
+  /** Another source publishes. */
   publish(body: object, source = 'cli'): string {
     this.published.push({ text: JSON.stringify(body), source, id: '' });
     return changeId(this.published.length);
   }
 
-  /** The merger takes what was published, and says where it stands. */
-  stand(change: string, phase: ChangeView['phase'], more: Partial<ChangeView> = {}): this {
-    const said = this.saidBy(change);
+  /** The merger reads what was published, and shows its state. */
+  show(change: string, phase: ChangeView['phase'], more: Partial<ChangeView> = {}): this {
+    const body = this.bodyOf(change);
     const view = {
       change,
       phase,
@@ -93,6 +93,8 @@ export class GatewayWorld {
       message: '',
       author: '',
       waitsFor: [],
+      needs: [],
+      needsUntilMs: 0,
       attempt: 1,
       nodes: 2,
       unchanged: 0,
@@ -105,12 +107,12 @@ export class GatewayWorld {
       retryOf: '',
       acceptedAt: '',
       endedAt: '',
-      apply: said.apply.map(({ kind, metadata }) => ({ kind, name: metadata.name })),
-      delete: [...said.delete],
+      apply: body.apply.map(({ kind, metadata }) => ({ kind, name: metadata.name })),
+      delete: [...body.delete],
       ...more,
     } as ChangeView;
     this.views.set(change, view);
-    if (phase === 'ended') this.endedMs.set(change, this.nowMs);
+    if (phase === 'ended' || phase === 'rejected') this.endedMs.set(change, this.nowMs);
     this.state.show(view, this.nowMs);
     return this;
   }
@@ -143,19 +145,19 @@ export class GatewayWorld {
     return this;
   }
 
-  saidBy(change: string): PublishedBody {
+  bodyOf(change: string): PublishedBody {
     const body = JSON.parse(this.published[Number(change.slice(1)) - 1]?.text ?? '{}') as Partial<PublishedBody>;
     return { apply: body.apply ?? [], delete: body.delete ?? [] };
   }
 
-  /** What the gateway published, each in a line. */
+  /** What the gateway published, one line each. */
   get lines(): readonly string[] {
     return this.published.flatMap(({ source }, i) =>
-      source === 'kubernetes' ? [lineOf(this.saidBy(changeId(i + 1)))] : [],
+      source === 'kubernetes' ? [lineOf(this.bodyOf(changeId(i + 1)))] : [],
     );
   }
 
-  /** One look, with all that it needs read; a decision leaves the state as it was. */
+  /** One decision, after reading all that it needs. It must leave the state unchanged. */
   look(): GatewayDecision {
     this.run(look(this.state));
     const before = pictureTextOf(this.state, true);
@@ -170,13 +172,13 @@ export class GatewayWorld {
       if (next.done === true) return next.value;
   }
 
-  /** Takes turns until nothing is left to do now, and says when to take the next. */
+  /** Takes turns until nothing is left to do now. Returns when to take the next. */
   private turns(): number {
     for (let rounds = 0; rounds <= 50; rounds += 1) {
-      this.begun = 0;
+      this.started = 0;
       this.look();
       const wakeAtMs = this.run(turn(this.state));
-      if (wakeAtMs !== 0 && this.begun === 0) return wakeAtMs;
+      if (wakeAtMs !== 0 && this.started === 0) return wakeAtMs;
     }
     throw new Error(`it never comes to rest: ${this.lines.join('; ')}`);
   }
@@ -186,7 +188,7 @@ export class GatewayWorld {
     return this;
   }
 
-  /** Acts, lets time pass to whenever there is something to do, and so on until there is nothing for a while. */
+  /** Acts, advances the time to the next action, and repeats until nothing happens for a while. */
   rest(): this {
     const untilMs = this.nowMs + REST_MS;
     for (let rounds = 0; rounds < 50; rounds += 1) {
@@ -197,14 +199,14 @@ export class GatewayWorld {
     throw new Error('it never comes to rest');
   }
 
-  /** Another copy begins, from what there is. */
+  /** Another copy starts with the existing objects and views. */
   restart(): this {
     this.state = new State(sha256);
     for (const view of this.views.values()) this.state.show(view, this.endedMs.get(view.change) ?? 0);
     for (const [change, view] of this.rolloutViews) this.state.rollouts.set(change, view);
     this.state.list('File', [...this.objects.values()], this.nowMs);
     for (const rollout of this.rollouts.values()) this.state.hearRollout(rollout);
-    this.state.listed.add('Rollout');
+    this.state.listedKinds.add('Rollout');
     return this;
   }
 
@@ -212,15 +214,15 @@ export class GatewayWorld {
     return this.objects.get(`File/${name}`)?.status ?? {};
   }
 
-  /** `True Committed`, of the condition of that type. */
+  /** `True Committed`, for the condition of that type. */
   condition(name: string, type: string): string {
     const found = this.status(name).conditions?.find((one) => one.type === type);
     return `${found?.status} ${found?.reason}`;
   }
 
-  private put(heard: ObservedObject): this {
-    const whole = { ...heard, revision: String((this.revision += 1)) };
-    this.objects.set(`File/${heard.name}`, whole);
+  private put(object: ObservedObject): this {
+    const whole = { ...object, revision: String((this.revision += 1)) };
+    this.objects.set(`File/${object.name}`, whole);
     this.state.hear(whole, this.nowMs);
     return this;
   }
@@ -236,7 +238,7 @@ export class GatewayWorld {
       case 'publish':
         return this.take(effect.batch);
       case 'begin':
-        this.begun += effect.actions.length;
+        this.started += effect.actions.length;
         return effect.actions.forEach((action) => this.carryOut(action));
     }
   }
@@ -283,17 +285,17 @@ export class GatewayWorld {
     }
   }
 
-  putRollout(heard: RolloutResource): void {
-    const whole = { ...heard, revision: String((this.revision += 1)) };
-    this.rollouts.set(heard.name, whole);
+  putRollout(rollout: RolloutResource): void {
+    const whole = { ...rollout, revision: String((this.revision += 1)) };
+    this.rollouts.set(rollout.name, whole);
     this.state.hearRollout(whole);
   }
 }
 
 /** `+a=1 +b=2 -c`: what a change applies and deletes. */
-function lineOf(said: PublishedBody): string {
+function lineOf(body: PublishedBody): string {
   return [
-    ...said.apply.map(({ metadata, spec }) => `+${metadata.name}=${spec.content}`),
-    ...said.delete.map(({ name }) => `-${name}`),
+    ...body.apply.map(({ metadata, spec }) => `+${metadata.name}=${spec.content}`),
+    ...body.delete.map(({ name }) => `-${name}`),
   ].join(' ');
 }

@@ -1,4 +1,4 @@
-import type { ChangeView } from '#libs/contracts';
+import type { ChangeView, Fragment } from '#libs/contracts';
 import { MAX_CHANGE_BYTES, utf8Bytes } from '#libs/manifests';
 import { DEBOUNCE_MS, GatewayWorld } from './gateway.fixture.js';
 import { FINALIZER } from './resource.js';
@@ -13,7 +13,7 @@ const refusal = (fragment: string): Partial<ChangeView> => ({
 });
 
 describe('publishing', () => {
-  it('publishes a new object once, behind the debounce, and only once it holds it', () => {
+  it('publishes a new object once, after the debounce, and only when it has the finalizer', () => {
     world.apply('a', '1').act();
     expect([world.lines, world.objects.get('File/a')?.finalizers]).toEqual([[], [FINALIZER]]);
     expect(world.look().wakeAtMs).toBe(10_000 + DEBOUNCE_MS);
@@ -21,7 +21,7 @@ describe('publishing', () => {
     expect(world.lines).toEqual(['+a=1']);
   });
 
-  it('takes into one change what comes within a debounce of each other', () => {
+  it('combines edits within the debounce into one change', () => {
     world.apply('a', '1').act();
     world.nowMs += DEBOUNCE_MS - 1;
     world.apply('b', '1').act();
@@ -30,7 +30,7 @@ describe('publishing', () => {
     expect(world.rest().lines).toEqual(['+a=1 +b=1']);
   });
 
-  it('publishes in the end what never stops being edited', () => {
+  it('eventually publishes what is edited all the time', () => {
     for (let i = 0; i < 30; i += 1) {
       world.apply('a', String(i)).act();
       world.nowMs += DEBOUNCE_MS / 2;
@@ -40,20 +40,20 @@ describe('publishing', () => {
 
   it.each<[what: string, again: (world: GatewayWorld) => void]>([
     ['the same again', (w) => w.apply('a', '1')],
-    ['an annotation, or whatever else is no part of a fragment', (w) => w.edit('a', {})],
-    ['a status that somebody wrote', (w) => w.edit('a', { status: { phase: 'Odd' } })],
+    ['an annotation, or another change outside the fragment', (w) => w.edit('a', {})],
+    ['a status that somebody else wrote', (w) => w.edit('a', { status: { phase: 'Odd' } })],
     ['a restart', (w) => w.restart()],
     ['two restarts before the merger has taken it', (w) => w.restart().restart()],
   ])('publishes nothing for %s', (_what, again) => {
     world.apply('a', '1').rest();
     again(world);
     expect(world.rest().lines).toEqual(['+a=1']);
-    world.stand('c1', 'committed');
+    world.show('c1', 'committed');
     again(world);
     expect(world.rest().lines).toEqual(['+a=1']);
   });
 
-  it('publishes nothing that it cannot hold, and the others once that was tried', () => {
+  it('does not publish what cannot get the finalizer, and publishes the others after that was tried', () => {
     world.unheld.add('a');
     world.apply('a', '1').apply('b', '1');
     world.nowMs += DEBOUNCE_MS;
@@ -69,9 +69,9 @@ describe('publishing', () => {
   });
 
   it.each<[phase: ChangeView['phase']]>([['rolling'], ['committed'], ['rejected']])(
-    'holds an object too that others published: %s',
+    'also sets the finalizer on an object that another source published: %s',
     (phase) => {
-      world.stand(
+      world.show(
         world.publish({
           apply: [{ kind: 'File', metadata: { name: 'a' }, spec: { nodeSelector: {}, path: '/etc/a', content: '1' } }],
         }),
@@ -85,10 +85,10 @@ describe('publishing', () => {
   it('publishes labels as a part of the fragment', () => {
     world.apply('a', '1').rest();
     expect(world.edit('a', { labels: { team: 'x' } }).rest().lines).toEqual(['+a=1', '+a=1']);
-    expect(world.saidBy('c2').apply[0]?.metadata).toEqual({ name: 'a', labels: { team: 'x' } });
+    expect(world.bodyOf('c2').apply[0]?.metadata).toEqual({ name: 'a', labels: { team: 'x' } });
   });
 
-  it('corrects what is on its way, and rolls back to what was before', () => {
+  it('corrects an open change, and returns to the content before it', () => {
     world.apply('a', '1').rest();
     world.apply('a', '2').rest();
     world.apply('a', '1').rest();
@@ -96,33 +96,85 @@ describe('publishing', () => {
   });
 
   it.each<[what: string, phase: ChangeView['phase'], more: Partial<ChangeView>, lines: readonly string[]]>([
-    ['publishes nothing that others committed already', 'committed', {}, []],
-    ['publishes nothing that others have on its way', 'rolling', {}, []],
-    ['does not try again what others tried and was refused', 'rejected', {}, []],
-    ['publishes what was superseded, and so never tried', 'ended', { outcome: 'superseded' }, ['+a=1']],
+    ['does not publish what another source has committed', 'committed', {}, []],
+    ['does not publish what another source is rolling out', 'rolling', {}, []],
+    ['does not retry what was rejected from another source', 'rejected', {}, []],
+    ['publishes what was superseded, because it was never tried', 'ended', { outcome: 'superseded' }, ['+a=1']],
   ])('%s', (_what, phase, more, lines) => {
     const change = world.publish({
       apply: [{ kind: 'File', metadata: { name: 'a' }, spec: { nodeSelector: {}, path: '/etc/a', content: '1' } }],
     });
-    world.stand(change, phase, more);
+    world.show(change, phase, more);
     expect(world.apply('a', '1').rest().lines).toEqual(lines);
   });
 
-  it('puts an object in force again that others changed, and not what they tried in vain', () => {
-    world.apply('a', '1').rest().stand('c1', 'committed');
+  it('publishes an object again if another source committed different content, but not after a failed attempt', () => {
+    world.apply('a', '1').rest().show('c1', 'committed');
     const other = (content: string): string =>
       world.publish({
         apply: [{ kind: 'File', metadata: { name: 'a' }, spec: { nodeSelector: {}, path: '/etc/a', content } }],
       });
-    world.stand(other('theirs'), 'rejected').rest();
+    world.show(other('theirs'), 'rejected').rest();
     expect(world.lines).toEqual(['+a=1']);
-    world.stand(other('theirs'), 'committed').rest();
+    world.show(other('theirs'), 'committed').rest();
     expect(world.lines).toEqual(['+a=1', '+a=1']);
   });
 
-  it('reads what was refused for its form, and does not publish it again', () => {
+  it('forgets changes that the merger no longer shows, and decides as before', () => {
+    world.apply('a', '1').rest().show('c1', 'committed').rest();
+    world.apply('a', '2').rest().show('c2', 'committed').rest();
+    world.publish({ apply: [] });
+    world.show('c3', 'rejected').rest();
+    const { lines, state } = world;
+    const { index } = state;
+    expect([...index.all()].map(({ change }) => change)).toEqual(['c1', 'c2', 'c3']);
+    for (const change of ['c1', 'c3', 'c9']) state.forgetView('changes', change);
+    expect([...index.all()].map(({ change }) => change)).toEqual(['c2']);
+    expect(['c1', 'c3'].map((change) => [index.contentsOf(change), index.endedMs(change)])).toEqual([
+      [undefined, 0],
+      [undefined, 0],
+    ]);
+    expect(index.touchingOf('File/a').map(({ change }) => change)).toEqual(['c2']);
+    expect(world.rest().lines).toEqual(lines);
+    expect(world.apply('a', '3').rest().lines).toEqual([...lines, '+a=3']);
+  });
+
+  it('leaves alone what a person rolled back, until the object is edited or its change is named', () => {
+    world.apply('a', '1').apply('b', '1').rest().show('c1', 'committed');
+    world.apply('a', '2').apply('b', '2').rest().show('c2', 'committed').rest();
+    const before = (name: string): object => ({
+      kind: 'File',
+      metadata: { name },
+      spec: { nodeSelector: {}, path: `/etc/${name}`, content: '1' },
+    });
+    const rollback = world.publish({ apply: [before('a'), before('b')] });
+    for (const phase of ['rolling', 'committed'] as const)
+      world.show(rollback, phase, { rollbackOf: 'c2' }).rest().restart().rest();
+    expect(world.lines.slice(2)).toEqual([]);
+    expect(world.status('a')).toMatchObject({
+      phase: 'RolledBack',
+      message: expect.stringMatching(/^c2 was rolled back by c3; .* sluice.dev\/retry=c3 /) as string,
+    });
+    expect(world.condition('b', 'Ready')).toBe('False RolledBack');
+    world.apply('a', '3').rest();
+    world.edit('b', { retry: rollback }).rest();
+    expect(world.lines.slice(2)).toEqual(['+a=3', '+b=2']);
+    world.show('c5', 'ended', { outcome: 'reverted', reason: 'w-1 said no' }).rest().restart().rest();
+    expect(world.lines.length).toBe(4);
+    expect(world.status('b')).toMatchObject({ phase: 'Reverted', message: 'w-1 said no' });
+  });
+
+  it('deletes an object although the deletion of an earlier one was rolled back', () => {
+    world.apply('a', '1').rest().show('c1', 'committed').rest().remove('a').rest().show('c2', 'committed').rest();
+    const again = { kind: 'File', metadata: { name: 'a' }, spec: { nodeSelector: {}, path: '/etc/a', content: '1' } };
+    world.show(world.publish({ apply: [again] }), 'committed', { rollbackOf: 'c2' }).rest();
+    world.apply('a', '1').rest().remove('a').rest();
+    expect(world.lines).toEqual(['+a=1', '-a', '-a']);
+  });
+
+  it('reads the content of a change that was refused for its form, and does not publish it again', () => {
     world.apply('a', '1').rest();
-    world.stand('c1', 'rejected', {
+    world.show('c1', 'rejected', {
       apply: [],
       delete: [],
       reasons: [{ fragment: 'File/a', field: 'kind', code: 'unknown-kind', message: 'unknown kind', nodes: [] }],
@@ -140,8 +192,8 @@ describe('publishing', () => {
   });
 });
 
-describe('what cannot be', () => {
-  it('is not published, says why, and holds up no other', () => {
+describe('an object that cannot be published', () => {
+  it('is skipped with a reason, and delays no other', () => {
     world
       .apply('bad', '1', { spec: { path: 'relative' } })
       .apply('good', '1')
@@ -156,8 +208,8 @@ describe('what cannot be', () => {
     expect(world.objects.get('File/bad')?.finalizers).toEqual([]);
   });
 
-  it('is not tried again as it is, but what was refused with it is, once the culprit has changed', () => {
-    world.apply('a', '1').apply('b', '1').rest().stand('c1', 'rejected', refusal('File/a')).restart().rest();
+  it('is not retried unchanged, but what was refused with it is, once the cause was edited', () => {
+    world.apply('a', '1').apply('b', '1').rest().show('c1', 'rejected', refusal('File/a')).restart().rest();
     expect([world.lines, world.condition('a', 'Validated'), world.condition('b', 'Validated')]).toEqual([
       ['+a=1 +b=1'],
       'False Conflict',
@@ -167,53 +219,119 @@ describe('what cannot be', () => {
     expect(world.lines).toEqual(['+a=1 +b=1', '+a=2 +b=1']);
   });
 
-  it('goes without a trace, and what was refused with it is tried again', () => {
-    world.apply('a', '1').apply('b', '1').rest().stand('c1', 'rejected', refusal('File/a')).remove('a').rest();
+  it('is deleted without a trace, and what was refused with it is retried', () => {
+    world.apply('a', '1').apply('b', '1').rest().show('c1', 'rejected', refusal('File/a')).remove('a').rest();
     expect([world.lines, world.objects.has('File/a')]).toEqual([['+a=1 +b=1', '+b=1'], false]);
-    expect(world.stand('c2', 'rejected', refusal('File/b')).rest().lines.length).toBe(2);
+    expect(world.show('c2', 'rejected', refusal('File/b')).rest().lines.length).toBe(2);
+  });
+
+  it('that belongs to another source is published again once it may be taken over, and its neighbours without it', () => {
+    const owned = { reasons: [{ fragment: 'File/a', field: '', code: 'owned-by', message: 'of ci', nodes: [] }] };
+    world.apply('a', '1').apply('b', '1').rest().show('c1', 'rejected', owned).rest();
+    expect(world.lines).toEqual(['+a=1 +b=1', '+b=1']);
+    world.show('c2', 'committed').restart().rest();
+    expect(world.lines.length).toBe(2);
+    expect(world.condition('a', 'Validated')).toBe('False OwnedBy');
+    world.edit('a', { takeOver: true }).rest();
+    expect(JSON.parse(world.published[2]?.text ?? '{}')).toMatchObject({ takeOver: true, delete: [] });
+    expect(world.lines.slice(2)).toEqual(['+a=1']);
+  });
+
+  it('that may be taken over is not published together with what may not', () => {
+    world.apply('a', '1', { takeOver: true }).apply('b', '1').apply('c', '1', { takeOver: true }).rest();
+    expect(world.lines).toEqual(['+b=1', '+a=1 +c=1']);
+    expect(world.published.map(({ text }) => (JSON.parse(text) as { takeOver?: boolean }).takeOver)).toEqual([
+      undefined,
+      true,
+    ]);
   });
 
   it('is tried again when a person names the change that failed, once', () => {
-    world.apply('a', '1').rest().stand('c1', 'ended', { outcome: 'reverted', reason: 'w-1 said no' }).rest();
+    world.apply('a', '1').rest().show('c1', 'ended', { outcome: 'reverted', reason: 'w-1 said no' }).rest();
     expect(world.status('a')).toMatchObject({ phase: 'Reverted', message: 'w-1 said no' });
     world.edit('a', { retry: 'c1' }).rest();
-    world.stand('c2', 'ended', { outcome: 'reverted' }).rest();
+    world.show('c2', 'ended', { outcome: 'reverted' }).rest();
     expect(world.lines).toEqual(['+a=1', '+a=1']);
   });
 });
 
+describe('an object that exceeds the quota of the day', () => {
+  const MINUTE = 60_000;
+  const reasons = [{ fragment: '', field: '', code: 'over-quota', message: 'wait', nodes: [] }];
+  const overQuota = { apply: [], delete: [], reasons };
+
+  it('says when it is tried again, and is tried again by any copy until the quota is free', () => {
+    world.apply('a', '1').rest().show('c1', 'rejected', overQuota).rest();
+    const words =
+      'wait; it is tried again automatically after 10m; to try it now: kubectl annotate files.sluice.dev a sluice.dev/retry=c1 --overwrite';
+    expect(world.status('a')).toMatchObject({ phase: 'Rejected', message: words });
+    expect(world.status('a').conditions?.find(({ type }) => type === 'Ready')?.message).toBe(words);
+    expect(world.condition('a', 'Accepted')).toBe('False OverQuota');
+    for (const [i, minutes] of [10, 20, 40, 60, 60].entries()) {
+      world.nowMs += (minutes - 6) * MINUTE;
+      expect(world.restart().act().lines.length).toBe(i + 1);
+      world.nowMs += 6 * MINUTE;
+      expect(world.rest().lines.length).toBe(i + 2);
+      world.show(`c${i + 2}`, 'rejected', overQuota).act();
+    }
+    world.nowMs += 60 * MINUTE;
+    world.rest().show('c7', 'committed').rest();
+    expect([world.status('a')['phase'], world.lines.length]).toEqual(['Ready', 7]);
+  });
+
+  it('is deleted again, too', () => {
+    world.apply('a', '1').rest().show('c1', 'committed').remove('a').rest().show('c2', 'rejected', overQuota).rest();
+    world.nowMs += 10 * MINUTE;
+    expect(world.rest().lines).toEqual(['+a=1', '-a', '-a']);
+  });
+});
+
+describe('what is committed', () => {
+  it('is known without the change that contained it', () => {
+    world.apply('a', '1').rest().show('c1', 'committed').rest();
+    const published = [...world.published];
+    world.restart();
+    const { kind, name, labels, spec } = world.objects.get('File/a') as never as Fragment;
+    world.state.showFragment({ fragment: { kind, name, labels, spec }, change: 'c1', gone: false });
+    // The stream and the ledger are trimmed.
+    world.published.splice(0, 1, { text: '', source: 'kubernetes', id: '' });
+    expect(world.rest().published.length).toBe(published.length);
+    expect(world.condition('a', 'Ready')).toBe('True Committed');
+  });
+});
+
 describe('deleting', () => {
-  it('publishes the deletion, and lets the object go when that is committed', () => {
-    world.apply('a', '1').rest().stand('c1', 'committed').rest().remove('a').rest();
+  it('publishes the deletion, and releases the object when that is committed', () => {
+    world.apply('a', '1').rest().show('c1', 'committed').rest().remove('a').rest();
     expect([world.lines, world.objects.has('File/a'), world.condition('a', 'Ready')]).toEqual([
       ['+a=1', '-a'],
       true,
       'False Deleting',
     ]);
-    world.stand('c2', 'rolling').restart().rest();
+    world.show('c2', 'rolling').restart().rest();
     expect(world.objects.has('File/a')).toBe(true);
-    world.stand('c2', 'committed').rest();
+    world.show('c2', 'committed').rest();
     expect([world.lines, world.objects.size]).toEqual([['+a=1', '-a'], 0]);
   });
 
-  it('lets go at once of what was never anywhere', () => {
+  it('releases an object at once that was never committed', () => {
     world.apply('a', '1').act().remove('a').rest();
     expect([world.lines, world.objects.size]).toEqual([[], 0]);
   });
 
-  it('takes back what is on its way', () => {
+  it('deletes what an open change applies', () => {
     world.apply('a', '1').rest().remove('a').rest();
     expect(world.lines).toEqual(['+a=1', '-a']);
   });
 
-  it('that was rolled back says when it is tried again, how a person has it done at once, and does so', () => {
+  it('shows after a rollback when it is retried and how a person can retry it at once, and retries it', () => {
     world
       .apply('a', '1')
       .rest()
-      .stand('c1', 'committed')
+      .show('c1', 'committed')
       .remove('a')
       .rest()
-      .stand('c2', 'ended', { outcome: 'reverted', reason: 'n1 is invalid' })
+      .show('c2', 'ended', { outcome: 'reverted', reason: 'n1 is invalid' })
       .rest();
     expect(world.status('a')['message']).toBe(
       'the deletion is reverted: n1 is invalid; it is tried again automatically after 10m; to try it now: kubectl annotate files.sluice.dev a sluice.dev/retry=c2 --overwrite',
@@ -221,48 +339,48 @@ describe('deleting', () => {
     expect(world.edit('a', { retry: 'c2' }).rest().lines.slice(2)).toEqual(['-a']);
   });
 
-  it('says that it was refused, and is tried again when another change was committed, or a config cleared', () => {
-    world.apply('a', '1').rest().stand('c1', 'committed').remove('a').rest();
-    world.stand('c2', 'rejected', refusal('File/a')).restart().rest();
+  it('shows a refusal, and is retried when another change was committed or a config was cleared', () => {
+    world.apply('a', '1').rest().show('c1', 'committed').remove('a').rest();
+    world.show('c2', 'rejected', refusal('File/a')).restart().rest();
     expect([world.lines.length, world.status('a')['phase'], world.condition('a', 'Ready')]).toEqual([
       2,
       'DeletionFailed',
       'False DeletionFailed',
     ]);
-    world.stand(world.publish({ apply: [] }), 'committed').rest();
+    world.show(world.publish({ apply: [] }), 'committed').rest();
     expect(world.lines.slice(2)).toEqual(['-a']);
-    world.stand('c4', 'rejected', refusal('File/a')).rest();
+    world.show('c4', 'rejected', refusal('File/a')).rest();
     world.state.showKnownBad({ clearedBy: 'me', ledger: 1_000 } as never);
     expect(world.rest().lines.slice(2)).toEqual(['-a', '-a']);
     expect(world.rest().lines.length).toBe(4);
   });
 
-  it('that was rolled back on the nodes is not repeated for any odd reason', () => {
+  it('is not retried after a rollback on nodes for unrelated reasons', () => {
     world
       .apply('a', '1')
       .rest()
-      .stand('c1', 'committed')
+      .show('c1', 'committed')
       .remove('a')
       .rest()
-      .stand('c2', 'ended', { outcome: 'reverted' });
-    world.stand(world.publish({ apply: [] }), 'committed').rest();
+      .show('c2', 'ended', { outcome: 'reverted' });
+    world.show(world.publish({ apply: [] }), 'committed').rest();
     expect(world.lines).toEqual(['+a=1', '-a']);
     expect(world.edit('a', { retry: 'c2' }).rest().lines).toEqual(['+a=1', '-a', '-a']);
   });
 
-  describe('that was rolled back', () => {
+  describe('after a rollback', () => {
     const MINUTE = 60_000;
-    /** The deletion ends, and so much time goes by. */
+    /** The deletion ends, and this much time passes. */
     const rollsBack = (change: string, afterMs: number, reason = 'n1 is failed: no room'): readonly string[] => {
-      world.stand(change, 'ended', { outcome: 'reverted', reason });
+      world.show(change, 'ended', { outcome: 'reverted', reason });
       world.nowMs += afterMs;
       return world.act().lines.slice(2);
     };
     beforeEach(() => {
-      world.apply('a', '1').rest().stand('c1', 'committed').remove('a').rest();
+      world.apply('a', '1').rest().show('c1', 'committed').remove('a').rest();
     });
 
-    it('is tried again by itself, each time after twice as long, by whichever copy', () => {
+    it('is retried on its own by any copy, and each pause is twice as long as the one before', () => {
       expect(rollsBack('c2', 9 * MINUTE)).toEqual([]);
       world.restart().act();
       world.nowMs += MINUTE;
@@ -277,20 +395,20 @@ describe('deleting', () => {
       }
     });
 
-    it('is tried again soon when the node that turned it has left', () => {
+    it('is retried soon when the node that caused the rollback has left', () => {
       expect(rollsBack('c2', 5 * MINUTE)).toEqual([]);
       world.state.showNode({ node: 'n2', state: 'gone' });
       expect(world.rest().lines.slice(2)).toEqual([]);
       world.state.showNode({ node: 'n1', state: 'gone' });
       expect(world.rest().lines.slice(2)).toEqual(['-a']);
-      world.stand('c3', 'ended', { outcome: 'reverted', reason: 'n2 is failed: no room, too' }).act();
+      world.show('c3', 'ended', { outcome: 'reverted', reason: 'n2 is failed: no room, too' }).act();
       world.nowMs += MINUTE;
       world.act();
       expect(world.look().wakeAtMs).toBe(world.nowMs + MINUTE);
     });
 
-    it('waits for a person where a person aborted it', () => {
-      world.stand('c2', 'ended', { outcome: 'aborted', reason: 'no' }).rest();
+    it('waits for a person if a person aborted it', () => {
+      world.show('c2', 'ended', { outcome: 'aborted', reason: 'no' }).rest();
       world.nowMs += 24 * 60 * MINUTE;
       expect([world.rest().lines.slice(2), world.status('a')['message']]).toEqual([
         [],
@@ -298,31 +416,31 @@ describe('deleting', () => {
       ]);
     });
 
-    it('is not tried again by time once it was refused without touching a node', () => {
+    it('is not retried by time if it was refused before it reached a node', () => {
       rollsBack('c2', 10 * MINUTE);
-      world.rest().stand('c3', 'rejected', refusal('File/a'));
+      world.rest().show('c3', 'rejected', refusal('File/a'));
       world.nowMs += 24 * 60 * MINUTE;
       expect(world.rest().lines.slice(2)).toEqual(['-a']);
     });
 
-    it('is not what an object is that is to be there: that waits for an edit', () => {
+    it('does not include an object that should exist, which waits for an edit', () => {
       world
         .apply('b', '1')
         .rest()
-        .stand('c3', 'ended', { outcome: 'reverted', reason: 'n1 is invalid' })
-        .stand('c2', 'rolling');
+        .show('c3', 'ended', { outcome: 'reverted', reason: 'n1 is invalid' })
+        .show('c2', 'rolling');
       world.state.showNode({ node: 'n1', state: 'gone' });
       world.nowMs += 24 * 60 * MINUTE;
       expect(world.rest().lines.slice(2)).toEqual(['+b=1']);
     });
   });
 
-  it('leaves an object alone that it does not hold', () => {
+  it('ignores a deleted object without its finalizer', () => {
     world.publish({
       apply: [{ kind: 'File', metadata: { name: 'a' }, spec: { nodeSelector: {}, path: '/etc/a', content: '1' } }],
     });
     world
-      .stand('c1', 'committed')
+      .show('c1', 'committed')
       .apply('a', '1', { deleting: true, finalizers: ['somebody.else/s'] })
       .rest();
     expect([
@@ -335,8 +453,8 @@ describe('deleting', () => {
 });
 
 describe('status', () => {
-  it('is written only where it differs, and at most once a second for each object', () => {
-    world.apply('a', '1').rest().stand('c1', 'rolling').rollout('c1', { applied: 0 }).rest();
+  it('is written only if it differs, and at most once a second for each object', () => {
+    world.apply('a', '1').rest().show('c1', 'rolling').rollout('c1', { applied: 0 }).rest();
     const shows = (): number => world.actions.filter((action) => action.do === 'show').length;
     const before = shows();
     for (let applied = 1; applied <= 20; applied += 1) {
@@ -351,11 +469,11 @@ describe('status', () => {
   });
 
   it('keeps the time of a condition that did not change', () => {
-    world.apply('a', '1').rest().stand('c1', 'rolling').rest();
+    world.apply('a', '1').rest().show('c1', 'rolling').rest();
     const accepted = world.status('a').conditions?.find(({ type }) => type === 'Accepted');
     world.nowMs += 60_000;
     const at = `t${world.nowMs}`;
-    world.stand('c1', 'committed').rest();
+    world.show('c1', 'committed').rest();
     expect(world.status('a').conditions?.find(({ type }) => type === 'Accepted')?.lastTransitionTime).toBe(
       accepted?.lastTransitionTime,
     );
@@ -365,9 +483,9 @@ describe('status', () => {
     });
   });
 
-  it('is ready only together with the counts that say so, whichever view is heard first', () => {
-    world.apply('a', '1').rest().stand('c1', 'rolling').rollout('c1', { phase: 'rolling', applied: 1 }).rest();
-    world.stand('c1', 'committed').rest();
+  it('is ready only together with the matching counts, whichever view arrives first', () => {
+    world.apply('a', '1').rest().show('c1', 'rolling').rollout('c1', { phase: 'rolling', applied: 1 }).rest();
+    world.show('c1', 'committed').rest();
     expect([world.condition('a', 'Ready'), world.status('a')['applied']]).toEqual(['False Rolling', 1]);
     world.rollout('c1', { phase: 'succeeded', applied: 2 }).rest();
     expect([world.condition('a', 'Ready'), world.status('a')['applied']]).toEqual(['True Committed', 2]);
@@ -376,12 +494,13 @@ describe('status', () => {
   it.each<[phase: ChangeView['phase'], more: Partial<ChangeView>, word: string, ready: string]>([
     ['accepted', {}, 'Reviewing', 'False InReview'],
     ['waiting', { waitsFor: ['c9'] }, 'Waiting', 'False Waiting'],
+    ['waiting', { needs: ['Vrf/red'] }, 'Waiting', 'False MissingReference'],
     ['rolling', {}, 'Rolling', 'False Rolling'],
     ['committed', {}, 'Ready', 'True Committed'],
     ['rejected', {}, 'Rejected', 'False Rejected'],
     ['ended', { outcome: 'aborted' }, 'Aborted', 'False Aborted'],
   ])('of a change that is %s', (phase, more, word, ready) => {
-    world.apply('a', '1').rest().stand('c1', phase, more).rest();
+    world.apply('a', '1').rest().show('c1', phase, more).rest();
     expect([world.status('a')['phase'], world.condition('a', 'Ready'), world.status('a')['change']]).toEqual([
       word,
       ready,
@@ -391,8 +510,8 @@ describe('status', () => {
 });
 
 describe('rollouts', () => {
-  it('are there for open changes and for the last ten that ended', () => {
-    for (let i = 1; i <= 14; i += 1) world.stand(world.publish({ apply: [] }), i % 7 === 0 ? 'rolling' : 'committed');
+  it('exist for open changes and for the last ten that ended', () => {
+    for (let i = 1; i <= 14; i += 1) world.show(world.publish({ apply: [] }), i % 7 === 0 ? 'rolling' : 'committed');
     world.rest();
     expect([...world.rollouts.keys()].sort((a, b) => Number(a.slice(1)) - Number(b.slice(1)))).toEqual([
       'c3',
@@ -408,13 +527,13 @@ describe('rollouts', () => {
       'c13',
       'c14',
     ]);
-    world.stand('c7', 'committed').rest();
+    world.show('c7', 'committed').rest();
     expect([world.rollouts.has('c3'), world.rollouts.size]).toEqual([false, 11]);
   });
 
-  it('are paused and resumed by an edit of the spec alone, each edit once', () => {
+  it('are paused and resumed only by an edit of the spec, once for each edit', () => {
     world
-      .stand(world.publish({ apply: [] }), 'rolling')
+      .show(world.publish({ apply: [] }), 'rolling')
       .rollout('c1', {})
       .rest();
     const edit = (paused: boolean): void =>

@@ -1,26 +1,27 @@
-import { FINALIZER, manifestOf, type Resource, type Status } from './resource.js';
+import { manifestOf } from '#libs/manifests';
+import { FINALIZER, type Resource, type Status } from './resource.js';
 import { ABSENT, weightOf, type Change } from './changes.js';
 import { isSame } from './conditions.js';
 import { declaredOf } from './definitions.js';
 import { rolloutActions, type RolloutAction } from './rollouts.js';
-import { publishedStateOf, triedAgainAtMs, wantedOf, type PublishedState } from './published-state.js';
+import { publishedStateOf, triedAgainAtMs, desiredOf, type PublishedState } from './published-state.js';
 import type { Memory, State } from './state.js';
 import { statusOf } from './status.js';
 
 /*
- * What always holds:
- * 1. What is published differs from what the newest open or committed change says of it, or was refused and is tried
- *    again for a reason that a newer change undoes.
- * 2. An object without our finalizer is not published: so none can go without its deletion being published.
- * 3. The finalizer is removed when the deletion is committed, or when there is nothing to take off the nodes.
- * 4. A status is written only where it differs from what is there, and at most once a second for each object; no
- *    decision rests on one (but for a Rollout's observedGeneration, which says whose wish was dealt with).
+ * Invariants:
+ * 1. What is published differs from what the newest open or committed change says about it, or it was refused and is
+ *    retried for a reason that a newer change resolves.
+ * 2. An object without our finalizer is not published, so no object can disappear without a published deletion.
+ * 3. The finalizer is removed when the deletion is committed, or when there is nothing to remove from the nodes.
+ * 4. A status is written only if it differs, and at most once a second for each object. No decision depends on one
+ *    (except a Rollout's observedGeneration, which says which request was handled).
  */
 
 /** A change to publish. */
 export interface Batch {
   readonly text: string;
-  /** Makes a retry of the same harmless. */
+  /** Makes a retry of the same publish harmless. */
   readonly id: string;
 }
 
@@ -30,13 +31,13 @@ export type GatewayAction =
   | RolloutAction;
 
 export interface GatewayDecision {
-  /** Changes whose content has to be read before more can be decided. */
+  /** Changes whose content must be read before more can be decided. */
   readonly unread: readonly string[];
-  /** To publish now, one after the other, if all changes up to now were seen, and behind those. */
+  /** To publish now, one after another, if all changes up to now were read, and after those. */
   readonly publish: readonly Batch[];
-  /** To release an object all changes up to now must have been seen, too. */
+  /** All changes up to now must also be read before an object is released. */
   readonly actions: readonly GatewayAction[];
-  /** When to decide again if nothing is heard; Infinity for never. */
+  /** When to decide again if nothing arrives; Infinity for never. */
   readonly wakeAtMs: number;
   /** What to remember for the next decision. */
   readonly memory: Memory;
@@ -44,17 +45,17 @@ export interface GatewayDecision {
 
 export interface Timing {
   readonly nowMs: number;
-  /** The time of day, for conditions. */
+  /** The wall-clock time, for conditions. */
   readonly at: string;
-  /** What comes within it goes into one change. */
+  /** Edits within this time become one change. */
   readonly debounceMs: number;
 }
 
-/** However long edits go on, so many times the debounce after the first of them they are published. */
+/** However long edits continue, they are published this many debounces after the first one. */
 const PATIENCE = 10;
 const BATCH_BYTES = 800 * 1_024;
 
-/** Decides what to publish and what to write, from what is seen now alone; leaves the state unchanged. */
+/** Decides what to publish and what to write, from the current state only. Leaves the state unchanged. */
 export function decide(state: State, timing: Timing): GatewayDecision {
   const unread = new Set<string>(state.index.unread);
   const actions: GatewayAction[] = [];
@@ -67,24 +68,25 @@ export function decide(state: State, timing: Timing): GatewayDecision {
     else wakeAtMs = Math.min(wakeAtMs, from);
   };
   for (const resource of state.resources.values()) {
-    const stand = publishedStateOf(state, resource);
-    if (isCalm(state, resource, stand)) continue;
-    if (stand.is === 'unread') for (const change of stand.changes) unread.add(change);
-    const { after, fromMs } = publishedAfter(state, resource, stand, timing.nowMs);
+    const published = publishedStateOf(state, resource);
+    if (isCalm(state, resource, published)) continue;
+    if (published.state === 'unread') for (const change of published.changes) unread.add(change);
+    const { after, fromMs } = publishedAfter(state, resource, published, timing.nowMs);
     wakeAtMs = Math.min(wakeAtMs, fromMs);
     if (after !== undefined) wanting.push({ resource, after });
-    const held = finalizerAction(resource, stand, after !== undefined);
-    if (held !== undefined) propose(`finalizer ${resource.id}`, held);
+    const finalizer = finalizerAction(resource, published, after !== undefined);
+    if (finalizer !== undefined) propose(`finalizer ${resource.id}`, finalizer);
     const statusFrom = state.notBefore(`status ${resource.id}`);
     if (statusFrom > timing.nowMs) {
       wakeAtMs = Math.min(wakeAtMs, statusFrom);
       continue;
     }
-    const told = after === undefined ? statusOf(state, resource, stand, timing.at) : undefined;
-    const status = told && declaredOf(state.definitions, resource.kind, told);
-    if (status !== undefined && held?.do !== 'release' && !isSame(status, resource.status))
+    const wholeStatus = after === undefined ? statusOf(state, resource, published, timing.at) : undefined;
+    const status = wholeStatus && declaredOf(state.definitions, resource.kind, wholeStatus);
+    if (status !== undefined && finalizer?.do !== 'release' && !isSame(status, resource.status))
       propose(`status ${resource.id}`, { do: 'show', resource, status });
-    else if (held === undefined && stand.is === 'carried') calm.set(resource, basisOf(state, resource, stand.change));
+    else if (finalizer === undefined && published.state === 'carried')
+      calm.set(resource, basisOf(state, resource, published.change));
   }
   const rollouts = rolloutActions(state, timing.nowMs, timing.at);
   const publishing =
@@ -101,15 +103,15 @@ export function decide(state: State, timing: Timing): GatewayDecision {
 }
 
 /**
- * Whether there was nothing to do about it when it was looked at last, and nothing that this rested on is another now.
- * Most objects are so, most of the time.
+ * Whether there was nothing to do for it at the last check, and nothing that this was based on has changed. This is
+ * true for most objects, most of the time.
  */
-function isCalm(state: State, resource: Resource, stand: PublishedState): boolean {
+function isCalm(state: State, resource: Resource, published: PublishedState): boolean {
   const before = state.calm.get(resource);
   return (
     before !== undefined &&
-    stand.is === 'carried' &&
-    basisOf(state, resource, stand.change).every((part, i) => part === before[i])
+    published.state === 'carried' &&
+    basisOf(state, resource, published.change).every((part, i) => part === before[i])
   );
 }
 
@@ -124,31 +126,34 @@ const basisOf = (
   ...(kind === 'Pool' ? [pools.get(name), admission?.words, ofPool.get(name)?.words] : []),
 ];
 
-/** The newest change about an object that is to be published, if it is to be now; else from when on. */
+/** The newest change about an object that must be published, if it is due; otherwise when it is due. */
 function publishedAfter(
   state: State,
   resource: Resource,
-  stand: PublishedState,
+  published: PublishedState,
   nowMs: number,
 ): { readonly after?: string; readonly fromMs: number } {
   if (resource.deleting && !resource.finalizers.includes(FINALIZER)) return { fromMs: Infinity };
-  if (stand.is === 'differs') return { after: stand.after, fromMs: Infinity };
-  const fromMs = stand.is === 'failed' ? triedAgainAtMs(state, resource, stand.change) : Infinity;
-  return stand.is === 'failed' && fromMs <= nowMs ? { after: stand.change.change, fromMs: Infinity } : { fromMs };
+  if (published.state === 'differs') return { after: published.after, fromMs: Infinity };
+  const fromMs = published.state === 'failed' ? triedAgainAtMs(state, resource, published.change) : Infinity;
+  return published.state === 'failed' && fromMs <= nowMs
+    ? { after: published.change.change, fromMs: Infinity }
+    : { fromMs };
 }
 
-/** Takes hold of what is to be published, and lets go of what is off the nodes. */
-function finalizerAction(resource: Resource, stand: PublishedState, isWanting: boolean): GatewayAction | undefined {
+/** Sets the finalizer on what will be published, and removes it from what is off the nodes. */
+function finalizerAction(resource: Resource, published: PublishedState, isWanting: boolean): GatewayAction | undefined {
   const { deleting, finalizers } = resource;
   const isHeld = finalizers.includes(FINALIZER);
   if (deleting) {
-    const isOver = stand.is === 'nothing' || (stand.is === 'carried' && weightOf(stand.change) === 'committed');
+    const isOver =
+      published.state === 'nothing' || (published.state === 'carried' && weightOf(published.change) === 'committed');
     return isHeld && isOver
       ? { do: 'release', resource, finalizers: finalizers.filter((one) => one !== FINALIZER) }
       : undefined;
   }
-  // What others published, and the object only repeats, is the object's from now on.
-  return !isHeld && (isWanting || stand.is === 'carried' || stand.is === 'failed')
+  // Also what others published and the object only repeats: its deletion is published, too.
+  return !isHeld && (isWanting || published.state === 'carried' || published.state === 'failed')
     ? { do: 'hold', resource, finalizers: [...finalizers, FINALIZER] }
     : undefined;
 }
@@ -164,7 +169,7 @@ function publishDue(
   const dueMs = Math.min(Math.max(state.heardMs, wantingSinceMs) + debounceMs, lastMs);
   if (nowMs < dueMs) return { publish: [], wakeAtMs: dueMs, wantingSinceMs };
   const ready = wanting.filter(({ resource }) => resource.finalizers.includes(FINALIZER));
-  // One that cannot be held, for want of a right, keeps the others only until that was tried.
+  // An object that cannot get the finalizer because of a missing right delays the others only until that was tried.
   const isAboutTo = wanting.some(
     ({ resource }) => !resource.finalizers.includes(FINALIZER) && !state.hasFailed(`finalizer ${resource.id}`),
   );
@@ -174,15 +179,20 @@ function publishDue(
 
 type PendingObjects = readonly { readonly resource: Resource; readonly after: string }[];
 
-/** One batch, if it fits into a message. */
+const takesOverOf = ({ takeOver }: Resource): boolean => takeOver === true;
+
+/** One batch, if it fits into a message; and one for what may be taken over from other sources. */
 function batchesOf(ready: PendingObjects): readonly PendingObjects[] {
   const batches: { readonly resource: Resource; readonly after: string }[][] = [];
   let bytes = Infinity;
-  for (const one of [...ready].sort((a, b) => (a.resource.id < b.resource.id ? -1 : 1))) {
+  let takesOver = false;
+  const order = ({ resource }: PendingObjects[number]): string => `${Number(takesOverOf(resource))} ${resource.id}`;
+  for (const one of [...ready].sort((a, b) => (order(a) < order(b) ? -1 : 1))) {
     const more = one.resource.deleting ? 400 : one.resource.bytes;
-    if (bytes + more > BATCH_BYTES) {
+    if (bytes + more > BATCH_BYTES || takesOver !== takesOverOf(one.resource)) {
       batches.push([]);
       bytes = 0;
+      takesOver = takesOverOf(one.resource);
     }
     batches.at(-1)?.push(one);
     bytes += more;
@@ -192,7 +202,7 @@ function batchesOf(ready: PendingObjects): readonly PendingObjects[] {
 
 function toBatch({ digest }: State, batch: PendingObjects): Batch {
   const resources = batch.map(({ resource }) => resource);
-  const gone = resources.filter((resource) => wantedOf(resource) === ABSENT);
+  const gone = resources.filter((resource) => desiredOf(resource) === ABSENT);
   const [first] = resources;
   const message = `${first?.deleting === true ? 'delete' : 'apply'} ${first?.id}${resources.length > 1 ? ` and ${resources.length - 1} more` : ''}`;
   const body = {
@@ -200,10 +210,11 @@ function toBatch({ digest }: State, batch: PendingObjects): Batch {
     delete: gone.map(({ kind, name }) => ({ kind, name })),
     message,
     author: 'kubernetes',
+    ...(first !== undefined && takesOverOf(first) ? { takeOver: true } : {}),
   };
   const id = digest(
     JSON.stringify(
-      batch.map(({ resource, after }) => [resource.id, resource.uid, resource.generation, wantedOf(resource), after]),
+      batch.map(({ resource, after }) => [resource.id, resource.uid, resource.generation, desiredOf(resource), after]),
     ),
   ).slice(0, 32);
   return { text: JSON.stringify(body), id };

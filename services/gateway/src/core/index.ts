@@ -17,5 +17,13 @@ export type { ObservedDrain } from './drains.js';
 export { eventsOf, type EventDraft } from './events.js';
 export type { Batch, GatewayAction, Timing } from './gateway.js';
 export { turn, type GatewayAnswers, type GatewayEffect } from './turn.js';
-export { FINALIZER, RETRY, type Condition, type Digest, type ObservedObject, type Status } from './resource.js';
+export {
+  FINALIZER,
+  RETRY,
+  TAKE_OVER,
+  type Condition,
+  type Digest,
+  type ObservedObject,
+  type Status,
+} from './resource.js';
 export { State, type RolloutResource } from './state.js';

@@ -40,8 +40,8 @@ const fileOf = (fragment: string, text: string): object => ({
 });
 
 /**
- * The oldest changes that have not ended; the merger lets those that share a fragment end in their order, or supersedes
- * the older.
+ * The oldest changes that have not ended. The merger ends those that share a fragment in order, or supersedes the older
+ * one.
  */
 function end(world: GatewayWorld, phase: 'committed' | 'rejected' | 'reverted', which: number): void {
   const open = world.published
@@ -55,10 +55,10 @@ function end(world: GatewayWorld, phase: 'committed' | 'rejected' | 'reverted', 
     const meets = [...contentsOf(world.published[Number(older.slice(1)) - 1]?.text ?? '', sha256).keys()].some((id) =>
       touched.has(id),
     );
-    if (meets) world.stand(older, 'ended', { outcome: 'superseded' } as Partial<ChangeView>);
+    if (meets) world.show(older, 'ended', { outcome: 'superseded' } as Partial<ChangeView>);
   }
-  if (phase === 'reverted') world.stand(change, 'ended', { outcome: 'reverted' });
-  else world.stand(change, phase);
+  if (phase === 'reverted') world.show(change, 'ended', { outcome: 'reverted' });
+  else world.show(change, phase);
 }
 
 function take(world: GatewayWorld, step: Step): void {
@@ -82,20 +82,20 @@ function take(world: GatewayWorld, step: Step): void {
 }
 
 /**
- * What the changes that count say of a fragment, by another and plainer way than the gateway's: the newest that is not
- * over in vain.
+ * What the changes that count say about a fragment, computed in a simpler way than in the gateway: the newest that did
+ * not fail.
  */
-function saysOf(world: GatewayWorld, id: string): string | undefined {
+function publishedHash(world: GatewayWorld, id: string): string | undefined {
   for (let i = world.published.length; i > 0; i -= 1) {
     const view = world.views.get(changeId(i));
     if (view?.phase === 'rejected' || view?.phase === 'ended') continue;
-    const said = contentsOf(world.published[i - 1]?.text ?? '', sha256).get(id);
-    if (said !== undefined) return said;
+    const hash = contentsOf(world.published[i - 1]?.text ?? '', sha256).get(id);
+    if (hash !== undefined) return hash;
   }
   return undefined;
 }
 
-test('whatever happens, in the end each object is what was published last, or its last try failed; then all is quiet, and nothing left unseen', () => {
+test('in the end, each object matches what was published last or its last try failed, and nothing is left to do or to read', () => {
   fc.assert(
     fc.property(STEPS, (steps) => {
       const world = new GatewayWorld().restart();
@@ -103,15 +103,15 @@ test('whatever happens, in the end each object is what was published last, or it
         take(world, step);
         world.act();
       }
-      // The merger takes all that was published, at last.
-      world.published.forEach((_, i) => world.views.has(changeId(i + 1)) || world.stand(changeId(i + 1), 'accepted'));
+      // At last, the merger reads everything that was published.
+      world.published.forEach((_, i) => world.views.has(changeId(i + 1)) || world.show(changeId(i + 1), 'accepted'));
       world.rest();
       for (const object of world.objects.values()) {
         const id = `File/${object.name}`;
         const wanted = object.deleting ? 'absent' : (world.state.resources.get(id)?.hash ?? '');
         const phase = String(object.status?.['phase']);
         const failed = ['Rejected', 'Reverted', 'DeletionFailed'].includes(phase);
-        expect({ id, phase, failed, says: failed ? wanted : saysOf(world, id) }).toEqual({
+        expect({ id, phase, failed, says: failed ? wanted : publishedHash(world, id) }).toEqual({
           id,
           phase,
           failed,
@@ -119,7 +119,7 @@ test('whatever happens, in the end each object is what was published last, or it
         });
         expect(object.finalizers).toEqual([FINALIZER]);
       }
-      world.published.forEach((_, i) => world.views.has(changeId(i + 1)) || world.stand(changeId(i + 1), 'accepted'));
+      world.published.forEach((_, i) => world.views.has(changeId(i + 1)) || world.show(changeId(i + 1), 'accepted'));
       world.rest();
       const [published, actions] = [world.published.length, world.actions.length];
       world.nowMs += 3_600_000;
@@ -130,7 +130,7 @@ test('whatever happens, in the end each object is what was published last, or it
   );
 });
 
-test('an object goes only when nothing that counts puts it on a node', () => {
+test('an object disappears only if no change that counts puts it on a node', () => {
   fc.assert(
     fc.property(STEPS, (steps) => {
       const world = new GatewayWorld().restart();
@@ -142,27 +142,27 @@ test('an object goes only when nothing that counts puts it on a node', () => {
         take(world, step);
         world.act();
         for (const id of before)
-          if (!world.objects.has(id) && held.has(id)) expect([undefined, 'absent']).toContain(saysOf(world, id));
+          if (!world.objects.has(id) && held.has(id)) expect([undefined, 'absent']).toContain(publishedHash(world, id));
       }
     }),
     { numRuns: LIVES, seed: 11 },
   );
 });
 
-test('what is published says something else than the newest that counts, or was refused', () => {
+test('what is published differs from the newest change that counts, or was refused', () => {
   fc.assert(
     fc.property(STEPS, (steps) => {
       const world = new GatewayWorld().restart();
       for (const step of steps) {
         take(world, step);
         const before = world.published.length;
-        const said = new Map(NAMES.map((fragment) => [`File/${fragment}`, saysOf(world, `File/${fragment}`)]));
+        const hashes = new Map(NAMES.map((fragment) => [`File/${fragment}`, publishedHash(world, `File/${fragment}`)]));
         world.act();
         const fresh = world.published.slice(before).filter(({ source }) => source === 'kubernetes');
         expect(fresh.length).toBeLessThanOrEqual(1);
         for (const { text } of fresh)
           for (const [id, hash] of contentsOf(text, sha256))
-            expect({ id, differs: said.get(id) !== hash }).toEqual({ id, differs: true });
+            expect({ id, differs: hashes.get(id) !== hash }).toEqual({ id, differs: true });
       }
     }),
     { numRuns: LIVES, seed: 13 },

@@ -3,57 +3,67 @@ import type { Resource } from './resource.js';
 import type { State } from './state.js';
 
 /**
- * Where an object stands, by what was published and what became of it. Nothing else decides, so a restart forgets
- * nothing.
+ * The state of an object, from what was published and its results. Nothing else decides, so a restart loses nothing.
  */
 export type PublishedState =
-  /** What these changes say has to be read first. */
-  | { readonly is: 'unread'; readonly changes: readonly string[] }
+  /** The content of these changes must be read first. */
+  | { readonly state: 'unread'; readonly changes: readonly string[] }
   /** It cannot be published at all. */
-  | { readonly is: 'malformed' }
-  /** A change on its way, or committed, says what the object says. */
-  | { readonly is: 'carried'; readonly change: Change }
-  /** The newest change that said so was refused or rolled back. */
-  | { readonly is: 'failed'; readonly change: Change }
-  /** Nothing says so yet: the object is to be published. `after` is the newest change about it. */
-  | { readonly is: 'differs'; readonly after: string }
-  /** It is to be deleted, and exists nowhere. */
-  | { readonly is: 'nothing' };
+  | { readonly state: 'malformed' }
+  /** An open or committed change has the same content as the object. */
+  | { readonly state: 'carried'; readonly change: Change }
+  /** The newest change with that content was refused or rolled back, or `change` is a rollback of it. */
+  | { readonly state: 'failed'; readonly change: Change }
+  /** No change has that content yet, so the object must be published. `after` is the newest change about it. */
+  | { readonly state: 'differs'; readonly after: string }
+  /** It must be deleted, and exists on no node. */
+  | { readonly state: 'nothing' };
 
-/** What the object wants: its digest, or that it must not exist. */
-export const wantedOf = ({ deleting, hash }: Resource): string => (deleting ? ABSENT : hash);
+/** The desired content of the object: its digest, or that it must not exist. */
+export const desiredOf = ({ deleting, hash }: Resource): string => (deleting ? ABSENT : hash);
 
 export function publishedStateOf({ index }: State, resource: Resource): PublishedState {
-  if (!resource.deleting && resource.problems.length > 0) return { is: 'malformed' };
-  const wanted = wantedOf(resource);
+  if (!resource.deleting && resource.problems.length > 0) return { state: 'malformed' };
+  const desired = desiredOf(resource);
   const changes = index.touchingOf(resource.id);
-  const unread = changes.filter(({ change }) => index.contentsOf(change) === undefined).map(({ change }) => change);
-  if (unread.length > 0) return { is: 'unread', changes: unread };
+  const unread = changes
+    .flatMap(({ change, rollbackOf }) => [change, ...(rollbackOf === undefined ? [] : [rollbackOf])])
+    .filter((change) => index.contentOf(change, resource.id) === undefined);
+  if (unread.length > 0) return { state: 'unread', changes: unread };
+  // Without this, each rollback of an object would be overwritten at once. What it rolled back may be trimmed.
+  const isRolledBackBy = ({ rollbackOf }: Change): boolean =>
+    rollbackOf !== undefined &&
+    !resource.deleting &&
+    (index.contentsOf(rollbackOf)?.get(resource.id) ?? desired) === desired;
   let failed: Change | undefined;
   for (const change of changes) {
-    const says = index.contentsOf(change.change)?.get(resource.id) ?? ABSENT;
+    const content = index.contentOf(change.change, resource.id);
     const weight = weightOf(change);
     if (weight === 'moot') continue;
-    if (weight === 'failed') failed ??= says === wanted ? change : undefined;
-    else if (says === wanted) return { is: 'carried', change };
+    if (weight === 'failed') failed ??= content === desired ? change : undefined;
+    else if (content === desired) return { state: 'carried', change };
+    else if (failed === undefined && isRolledBackBy(change)) return { state: 'failed', change };
     else
       return failed === undefined
-        ? { is: 'differs', after: changes[0]?.change ?? '' }
-        : { is: 'failed', change: failed };
+        ? { state: 'differs', after: changes[0]?.change ?? '' }
+        : { state: 'failed', change: failed };
   }
-  if (resource.deleting) return { is: 'nothing' };
-  return failed === undefined ? { is: 'differs', after: changes[0]?.change ?? '' } : { is: 'failed', change: failed };
+  if (resource.deleting) return { state: 'nothing' };
+  return failed === undefined
+    ? { state: 'differs', after: changes[0]?.change ?? '' }
+    : { state: 'failed', change: failed };
 }
 
 /**
- * From when on what failed is to be tried again, monotonic; Infinity for never. Each new try is a new change, so that
- * none of these holds twice.
+ * When to retry what failed, monotonic; Infinity for never. Each retry is a new change, so each of these reasons
+ * applies once.
  */
 export function triedAgainAtMs(state: State, resource: Resource, failed: Change): number {
-  if (resource.retry === failed.change) return 0;
+  if (resource.retry === failed.change || mayGoOn(resource, failed)) return 0;
+  if (weightOf(failed) !== 'failed') return Infinity; // a rollback
   if (resource.deleting) {
     if (state.clearedAt > failed.ledger) return 0;
-    // What was refused touched no node; what was rolled back did, and is not repeated for any odd reason.
+    // A refused change touched no node. A change that was rolled back did, and is not repeated for unrelated reasons.
     if (failed.phase === 'rejected' && state.index.committedAt > failed.ledger) return 0;
   }
   if (hasAnotherCulprit(state, resource, failed)) return 0;
@@ -65,45 +75,53 @@ export function triedAgainAtMs(state: State, resource: Resource, failed: Change)
 }
 
 /**
- * How long after its end a deletion that was rolled back is tried again by itself: what kept it may be gone without
- * anybody hearing of it, and nobody can edit an object that is on its way out. Undefined for what waits for a person,
- * as what a person aborted does.
+ * How long after its end something is retried whose cause may be gone without any event: what exceeded the quota of the
+ * day, and a deletion that was rolled back, because nobody can edit an object that is being deleted. Undefined for what
+ * waits for a person, for example after an abort.
  */
-export function againAfterMs(
-  { index }: State,
-  { id, deleting }: Resource,
-  { phase, outcome }: Change,
-): number | undefined {
-  if (!deleting || phase !== 'ended' || outcome !== 'reverted') return undefined;
+export function againAfterMs({ index }: State, resource: Resource, failed: Change): number | undefined {
+  const isOverQuota = failed.phase === 'rejected' && failed.reasons.some(({ code }) => code === 'over-quota');
+  const isRolledBack = resource.deleting && failed.phase === 'ended' && failed.outcome === 'reverted';
+  if (!isOverQuota && !isRolledBack) return undefined;
   let tries = 0;
-  for (const change of index.touchingOf(id)) {
+  for (const change of index.touchingOf(resource.id)) {
     const weight = weightOf(change);
     if (weight === 'moot') continue;
-    if (weight !== 'failed' || index.contentsOf(change.change)?.get(id) !== ABSENT) break;
+    if (weight !== 'failed' || index.contentOf(change.change, resource.id) !== desiredOf(resource)) break;
     tries += 1;
   }
-  return Math.min(LONGEST_AGAIN_MS, FIRST_AGAIN_MS * 2 ** Math.min(tries - 1, 16));
+  const longestMs = isOverQuota ? LONGEST_QUOTA_MS : LONGEST_AGAIN_MS;
+  return Math.min(longestMs, FIRST_AGAIN_MS * 2 ** Math.min(tries - 1, 16));
 }
 
 const [FIRST_AGAIN_MS, LONGEST_AGAIN_MS] = [10 * 60_000, 6 * 3_600_000];
-/**
- * Where the node that was to blame has left. A distance there is even then: nothing that is tried again ever comes to
- * be a loop.
- */
+/** A refused change costs little, and the quota is free again at midnight. */
+const LONGEST_QUOTA_MS = 3_600_000;
+/** The node that caused the failure has left. There is still a pause, so that no retry can loop. */
 const SOONER = 10;
 
-/** The node that turned the rollout round: its reason begins with it. */
+/** The node that caused the rollback: the reason of the change starts with its name. */
 const culpritOf = ({ rollouts }: State, { change, reason }: Change): string =>
   (reason || (rollouts.get(change)?.reason ?? '')).split(' ', 1)[0] as string;
 
 /**
+ * A change is rejected if one of its fragments belongs to another source. That one continues when it may be taken
+ * over, and the others continue without it.
+ */
+function mayGoOn({ id, takeOver }: Resource, { reasons }: Change): boolean {
+  const foreign = reasons.filter(({ code }) => code === 'owned-by');
+  if (foreign.some(({ fragment }) => fragment === id)) return takeOver === true;
+  return foreign.length > 0 && foreign.length === reasons.length;
+}
+
+/**
  * What was refused together is tried again once any of it was changed or taken away: that one may have been to blame.
  */
-function hasAnotherCulprit({ index, resources, listed }: State, { id }: Resource, failed: Change): boolean {
-  for (const [other, said] of index.contentsOf(failed.change) ?? []) {
-    if (other === id || !listed.has(other.split('/')[0] as string)) continue;
-    const found = resources.get(other);
-    if ((found === undefined ? ABSENT : wantedOf(found)) !== said) return true;
+function hasAnotherCulprit({ index, resources, listedKinds }: State, { id }: Resource, failed: Change): boolean {
+  for (const [other, published] of index.contentsOf(failed.change) ?? []) {
+    if (other === id || !listedKinds.has(other.split('/')[0] as string)) continue;
+    const resource = resources.get(other);
+    if ((resource === undefined ? ABSENT : desiredOf(resource)) !== published) return true;
   }
   return false;
 }

@@ -1,11 +1,13 @@
 import { fragmentId, reasonFor, type Fragment, type Reason } from '#libs/contracts';
-import { API_VERSION, checkManifest, MAX_CHANGE_BYTES, utf8Bytes } from '#libs/manifests';
+import { checkManifest, manifestOf, MAX_CHANGE_BYTES, utf8Bytes } from '#libs/manifests';
 import { canonicalJson } from '#libs/rules';
 
-/** What keeps an object until the change that takes it off the nodes has succeeded. */
+/** The finalizer: it keeps an object until the change that removes it from the nodes has succeeded. */
 export const FINALIZER = 'sluice.dev/rollout';
-/** Names a change that failed: what was refused in it is published again. */
+/** Names a change that failed, to publish again what was refused in it. */
 export const RETRY = 'sluice.dev/retry';
+/** With the value `true`: the object takes its fragment over from the source that it belongs to. */
+export const TAKE_OVER = 'sluice.dev/take-over';
 
 export interface Condition {
   readonly type: string;
@@ -16,13 +18,13 @@ export interface Condition {
   readonly message: string;
 }
 
-/** `status` as the gateway writes it: counts, words and conditions. */
+/** `status` as the gateway writes it: counts, messages and conditions. */
 export type Status = Readonly<Record<string, unknown>> & {
   readonly observedGeneration?: number;
   readonly conditions?: readonly Condition[];
 };
 
-/** An object of the API server, as it was heard. */
+/** An object of the API server, as it was received. */
 export interface ObservedObject {
   readonly kind: string;
   readonly name: string;
@@ -34,6 +36,7 @@ export interface ObservedObject {
   readonly deleting: boolean;
   readonly finalizers: readonly string[];
   readonly retry: string;
+  readonly takeOver?: boolean;
   readonly status: Status | undefined;
 }
 
@@ -41,7 +44,7 @@ export interface ObservedObject {
 export interface Resource extends ObservedObject {
   /** `Kind/name`, as reasons name it. */
   readonly id: string;
-  /** Of what would be published of it. */
+  /** The digest of what would be published. */
   readonly hash: string;
   /** Why it cannot be published at all. */
   readonly problems: readonly Reason[];
@@ -50,27 +53,19 @@ export interface Resource extends ObservedObject {
 
 export type Digest = (text: string) => string;
 
-/** The digest of a fragment, the same whether an object or a published change says it. */
+/** The digest of a fragment, the same for an object and a published change. */
 export const hashOf = (
-  fragment: { readonly kind: string; readonly name: string; readonly labels: unknown; readonly spec: unknown },
+  fragment: { readonly kind: string; readonly name: string; readonly labels: unknown; readonly spec?: unknown },
   digest: Digest,
 ): string =>
   digest(
     canonicalJson({ kind: fragment.kind, name: fragment.name, labels: fragment.labels, spec: fragment.spec ?? {} }),
   );
 
-/** What is published of an object: the document as anybody would write it. */
-export const manifestOf = ({ kind, name, labels, spec }: Content): object => ({
-  apiVersion: API_VERSION,
-  kind,
-  metadata: { name, ...(Object.keys(labels).length === 0 ? {} : { labels }) },
-  spec,
-});
-
-/** Room for what stands around it in a change. */
+/** Space for the rest of a change. */
 const MOST_BYTES = MAX_CHANGE_BYTES - 4_096;
 
-/** Why an object is too large for a change, alone. */
+/** Why an object alone is too large for a change. */
 function sizeReasons(object: Content): readonly Reason[] {
   const bytes = utf8Bytes(JSON.stringify(manifestOf(object)));
   if (bytes <= MOST_BYTES) return [];
@@ -81,7 +76,7 @@ function sizeReasons(object: Content): readonly Reason[] {
 /** What of an object is published. */
 export type Content = Pick<ObservedObject, 'kind' | 'name' | 'labels' | 'spec'>;
 
-/** The fragment that an object says, or every reason why it says none: it is checked as the merger would. */
+/** The fragment of an object, or every reason why it has none. The checks are those of the merger. */
 export function checkObject(
   content: Content,
 ): { readonly fragment: Fragment } | { readonly reasons: readonly Reason[] } {
@@ -91,16 +86,16 @@ export function checkObject(
   return large.length > 0 ? { reasons: large } : { fragment: checked.fragment };
 }
 
-/** The same where the reasons are of no interest. */
+/** The same for callers that do not need the reasons. */
 export function fragmentOfObject(content: Content): Fragment | undefined {
   const checked = checkObject(content);
   return 'fragment' in checked ? checked.fragment : undefined;
 }
 
-/** Reads an object; one that cannot be published holds up no other. */
-export function resourceOf(heard: ObservedObject, digest: Digest): Resource {
-  const bytes = utf8Bytes(JSON.stringify(manifestOf(heard)));
-  const checked = checkObject(heard);
-  const [hash, problems] = 'reasons' in checked ? ['', checked.reasons] : [hashOf(heard, digest), []];
-  return { ...heard, id: `${heard.kind}/${heard.name}`, bytes, hash, problems };
+/** Reads an object. One that cannot be published delays no other. */
+export function resourceOf(object: ObservedObject, digest: Digest): Resource {
+  const bytes = utf8Bytes(JSON.stringify(manifestOf(object)));
+  const checked = checkObject(object);
+  const [hash, problems] = 'reasons' in checked ? ['', checked.reasons] : [hashOf(object, digest), []];
+  return { ...object, id: `${object.kind}/${object.name}`, bytes, hash, problems };
 }

@@ -32,17 +32,17 @@ export function rolloutActions(
     if (from <= nowMs) actions.push(action);
     else wakeAtMs = Math.min(wakeAtMs, from);
   };
-  if (!state.listed.has('Rollout')) return { actions, wakeAtMs };
-  const shown = shownChanges(state);
-  for (const change of shown.values()) {
-    const found = state.rolloutResources.get(change.change);
-    if (found === undefined)
+  if (!state.listedKinds.has('Rollout')) return { actions, wakeAtMs };
+  const changes = shownChanges(state);
+  for (const change of changes.values()) {
+    const object = state.rolloutResources.get(change.change);
+    if (object === undefined)
       propose(`rollout ${change.change}`, { do: 'make-rollout', change: change.change, source: change.source });
-    else if (!found.deleting) followRollout(state, change, found, at, propose);
+    else if (!object.deleting) followRollout(state, change, object, at, propose);
   }
   for (const { name, uid, deleting } of state.rolloutResources.values()) {
     // Leave Rollouts alone that people made for changes that never existed.
-    const isOurs = NAME.test(name) && state.index.get(name) !== undefined && !shown.has(name);
+    const isOurs = NAME.test(name) && state.index.get(name) !== undefined && !changes.has(name);
     if (isOurs && !deleting) propose(`rollout ${name}`, { do: 'remove-rollout', change: name, uid });
   }
   return { actions, wakeAtMs };
@@ -58,27 +58,31 @@ function shownChanges({ index }: State): ReadonlyMap<string, Change> {
 function followRollout(
   state: State,
   change: Change,
-  found: RolloutResource,
+  object: RolloutResource,
   at: string,
   propose: (key: string, action: RolloutAction) => void,
 ): void {
   const view = state.rollouts.get(change.change);
-  const wish = wishOf(state, change, found, view);
+  const wish = wishOf(state, change, object, view);
   if (wish === 'pause' || wish === 'resume')
     propose(`steer ${change.change}`, {
       do: 'steer',
       change: change.change,
-      generation: found.generation,
+      generation: object.generation,
       pause: wish === 'pause',
     });
-  const observed = wish === 'none' ? found.generation : (found.status?.observedGeneration ?? 0);
-  const status = declaredOf(state.definitions, ROLLOUT_KIND, statusOfRollout(state, change, view, found, observed, at));
-  if (!isSame(status, found.status))
-    propose(`status Rollout/${change.change}`, { do: 'show-rollout', change: change.change, uid: found.uid, status });
+  const observed = wish === 'none' ? object.generation : (object.status?.observedGeneration ?? 0);
+  const status = declaredOf(
+    state.definitions,
+    ROLLOUT_KIND,
+    statusOfRollout(state, change, view, object, observed, at),
+  );
+  if (!isSame(status, object.status))
+    propose(`status Rollout/${change.change}`, { do: 'show-rollout', change: change.change, uid: object.uid, status });
 }
 
 /**
- * Only an edit of the spec counts as a wish, so that an older one does not undo a pause or resume from elsewhere.
+ * Only an edit of the spec counts as a request, so that an older one does not undo a pause or resume from elsewhere.
  */
 function wishOf(
   { steered }: State,
@@ -107,8 +111,8 @@ function statusOfRollout(
 ): Status {
   const { phase, message, drafts } = tellOf(change, view);
   const refusal = steered.get(change.change);
-  const held = drainTroubles.ofChange.get(change.change);
-  const words = [message, refusal?.generation === generation ? refusal.refusal : '', held?.words ?? '']
+  const trouble = drainTroubles.ofChange.get(change.change);
+  const words = [message, refusal?.generation === generation ? refusal.refusal : '', trouble?.words ?? '']
     .filter((part) => part !== '')
     .join('; ');
   return {
@@ -116,9 +120,9 @@ function statusOfRollout(
     message: words,
     source: change.source,
     observedGeneration: observed,
-    conditions: conditionsOf([...drafts, ...drainedOf(held)], observed, before, at),
+    conditions: conditionsOf([...drafts, ...drainedOf(trouble)], observed, before, at),
     ...countsOf(change, view),
-    ...(view === undefined ? {} : progressOf(view, held?.blocked ?? 0)),
+    ...(view === undefined ? {} : progressOf(view, trouble?.blocked ?? 0)),
   };
 }
 

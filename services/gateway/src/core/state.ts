@@ -1,9 +1,19 @@
-import type { ChangeView, DrainView, KnownBadView, NodeView, PoolView, RolloutView } from '#libs/contracts';
+import {
+  fragmentId,
+  type ChangeView,
+  type DrainView,
+  type FragmentView,
+  type KnownBadView,
+  type NodeView,
+  type PoolView,
+  type RolloutView,
+  type ViewBucket,
+} from '#libs/contracts';
 import type { CertificateStatus } from './admission/certificate.js';
-import { ChangeIndex } from './changes.js';
+import { ABSENT, ChangeIndex } from './changes.js';
 import { NO_TROUBLE, type DefinitionTrouble } from './definitions.js';
 import { drainTroubles, NO_DRAIN_TROUBLE, type DrainTroubles, type ObservedDrain } from './drains.js';
-import { resourceOf, type Digest, type ObservedObject, type Resource } from './resource.js';
+import { hashOf, resourceOf, type Digest, type ObservedObject, type Resource } from './resource.js';
 
 /** A Rollout of the API server. */
 export interface RolloutResource extends Pick<
@@ -13,56 +23,56 @@ export interface RolloutResource extends Pick<
   readonly paused: boolean | undefined;
 }
 
-/** What a decision remembers for the next one. It spares work, and delays what is about to be published. */
+/** What a decision remembers for the next one. It saves work, and delays what is about to be published. */
 export interface Memory {
   /** Since when there is something to publish. */
   readonly wantingSinceMs: number | undefined;
-  /** Objects about which there is nothing to do, and what that rests on. */
+  /** Objects for which there is nothing to do, and what that is based on. */
   readonly calm: ReadonlyMap<Resource, readonly unknown[]>;
 }
 
-/** When something may be tried next, and how often it failed. */
+/** When something may be retried, and how often it failed. */
 interface Pace {
   readonly failures: number;
   readonly notBeforeMs: number;
 }
 
-/** How often one object's status is written, at most. */
+/** The minimum time between two writes of one object's status. */
 const WRITE_MS = 1_000;
 const LONGEST_MS = 60_000;
 
 /**
- * What the gateway sees: objects, changes and views. None of it is its own, and nothing has to survive it; what it
- * keeps besides that is when it did what.
+ * What the gateway sees: objects, changes and views. It owns none of it, and nothing must survive a restart. In
+ * addition it records when it did what.
  */
 export class State {
   /** By `Kind/name`. */
   readonly resources = new Map<string, Resource>();
   readonly rolloutResources = new Map<string, RolloutResource>();
-  /** Kinds of which all objects were seen. */
-  readonly listed = new Set<string>();
+  /** Kinds of which all objects were read. */
+  readonly listedKinds = new Set<string>();
   readonly index = new ChangeIndex();
   readonly rollouts = new Map<string, RolloutView>();
   readonly pools = new Map<string, PoolView>();
   /** Nodes that have left the fleet. */
   readonly leftNodes = new Set<string>();
-  /** Those that are under way, by node. */
+  /** Those in progress, by node. */
   readonly drains = new Map<string, ObservedDrain>();
-  /** What to tell of them, as of `lookAtDrains`. */
+  /** What to show about them, from `lookAtDrains`. */
   drainTroubles: DrainTroubles = NO_DRAIN_TROUBLE;
-  /** Kinds whose definition in the API server is of another version, and what that means. */
+  /** Kinds whose definition in the API server has another version, and what that means. */
   definitions: DefinitionTrouble = NO_TROUBLE;
-  /** How the webhook stands; undefined where there is none. */
+  /** The state of the webhook; undefined if there is none. */
   admission: CertificateStatus | undefined;
-  /** The ledger's sequence at which a config was cleared last. */
+  /** The ledger sequence at which a config was last cleared. */
   clearedAt = 0;
-  /** When an object was last heard that says something new. */
+  /** When a changed object last arrived. */
   heardMs = 0;
-  /** What the last decision left for the next. */
+  /** What the last decision remembered. */
   memory: Pick<Memory, 'wantingSinceMs'> = { wantingSinceMs: undefined };
-  /** Up to which change all of them were read. */
+  /** All changes up to this one were read. */
   readTo = 0;
-  /** The generation of a Rollout whose wish was dealt with, and the answer if it was refused. */
+  /** The generation of a Rollout whose request was handled, and the answer if it was refused. */
   readonly steered = new Map<string, { readonly generation: number; readonly refusal: string }>();
   /** Memory.calm of all decisions. */
   readonly calm = new WeakMap<Resource, readonly unknown[]>();
@@ -70,24 +80,25 @@ export class State {
 
   constructor(readonly digest: Digest) {}
 
-  /** All objects of a kind: what is not among them is gone. */
+  /** Sets all objects of a kind. Other objects are gone. */
   list(kind: string, all: readonly ObservedObject[], nowMs: number): void {
     const names = new Set(all.map(({ name }) => name));
     for (const [id, { kind: of, name }] of this.resources) if (of === kind && !names.has(name)) this.forget(id, nowMs);
-    for (const heard of all) this.hear(heard, nowMs);
-    this.listed.add(kind);
+    for (const object of all) this.hear(object, nowMs);
+    this.listedKinds.add(kind);
   }
 
-  hear(heard: ObservedObject, nowMs: number): void {
-    const resource = resourceOf(heard, this.digest);
+  hear(object: ObservedObject, nowMs: number): void {
+    const resource = resourceOf(object, this.digest);
     const before = this.resources.get(resource.id);
-    if (before !== undefined && isOlder(heard, before)) return;
+    if (before !== undefined && isOlder(object, before)) return;
     this.resources.set(resource.id, resource);
     const isNew =
       before?.uid !== resource.uid ||
       before.hash !== resource.hash ||
       before.deleting !== resource.deleting ||
-      before.retry !== resource.retry;
+      before.retry !== resource.retry ||
+      before.takeOver !== resource.takeOver;
     if (isNew) this.heardMs = nowMs;
   }
 
@@ -96,9 +107,9 @@ export class State {
     if (this.resources.get(id)?.uid === uid) this.forget(id, nowMs);
   }
 
-  hearRollout(heard: RolloutResource): void {
-    const before = this.rolloutResources.get(heard.name);
-    if (before === undefined || !isOlder(heard, before)) this.rolloutResources.set(heard.name, heard);
+  hearRollout(object: RolloutResource): void {
+    const before = this.rolloutResources.get(object.name);
+    if (before === undefined || !isOlder(object, before)) this.rolloutResources.set(object.name, object);
   }
 
   /** `endedMs`: when it ended, monotonic. */
@@ -106,12 +117,23 @@ export class State {
     this.index.show(change, endedMs);
   }
 
+  /** The merger or the scheduler no longer shows it. */
+  forgetView(bucket: ViewBucket, key: string): void {
+    if (bucket === 'changes') this.index.forget(key);
+    if (bucket === 'rollouts') this.rollouts.delete(key);
+  }
+
+  showFragment({ fragment, change, gone }: Pick<FragmentView, 'fragment' | 'change' | 'gone'>): void {
+    if (fragment === undefined) return;
+    this.index.showFragment(fragmentId(fragment), change, gone ? ABSENT : hashOf(fragment, this.digest));
+  }
+
   showNode({ node, state }: Pick<NodeView, 'node' | 'state'>): void {
     if (state === 'gone') this.leftNodes.add(node);
     else this.leftNodes.delete(node);
   }
 
-  /** `sinceMs`: since when the view says that it is held up, or drains; monotonic. */
+  /** `sinceMs`: since when it is blocked or draining, according to the view; monotonic. */
   showDrain(view: DrainView, sinceMs: number): void {
     if (view.state === 'draining') this.drains.set(view.node, { view, sinceMs });
     else this.drains.delete(view.node);
@@ -121,7 +143,7 @@ export class State {
     if (clearedBy !== '') this.clearedAt = Math.max(this.clearedAt, ledger);
   }
 
-  /** Drains are told when they have been held up for a while: time alone changes what there is to tell. */
+  /** Drains are shown when they have made no progress for a while, so time alone can change what to show. */
   lookAtDrains(nowMs: number): void {
     this.drainTroubles = drainTroubles(this.drains.values(), nowMs);
   }
@@ -131,7 +153,7 @@ export class State {
     for (const [resource, basis] of calm) this.calm.set(resource, basis);
   }
 
-  /** Whether something may be done now; else when. */
+  /** Whether something may be done now; otherwise when. */
   notBefore(key: string): number {
     return this.paces.get(key)?.notBeforeMs ?? 0;
   }
@@ -140,17 +162,17 @@ export class State {
     return (this.paces.get(key)?.failures ?? 0) > 0;
   }
 
-  /** It is being done: until it was done, or failed, it is not done again. */
+  /** It is in progress, and not done again until it has succeeded or failed. */
   begins(key: string): void {
     this.paces.set(key, { failures: this.paces.get(key)?.failures ?? 0, notBeforeMs: Infinity });
   }
 
-  /** It was done, and may be done again after a while. */
+  /** It succeeded, and may be done again after a while. */
   did(key: string, nowMs: number): void {
     this.paces.set(key, { failures: 0, notBeforeMs: nowMs + WRITE_MS });
   }
 
-  /** It failed, and is tried again at growing distances. */
+  /** It failed, and is retried with growing pauses. */
   failed(key: string, nowMs: number): void {
     const failures = (this.paces.get(key)?.failures ?? 0) + 1;
     this.paces.set(key, {
@@ -167,7 +189,7 @@ export class State {
 }
 
 /**
- * An answer to a write may come before the watch shows what was there before it. Revisions of one object are ordered
+ * The answer to a write may arrive before the watch event of the version before it. Revisions of one object are ordered
  * numbers.
  */
 const isOlder = (

@@ -6,7 +6,7 @@ import type { Resource, Status } from './resource.js';
 
 describe('the status of a pool', () => {
   const statusBeside = (nodes: readonly string[]): Status | undefined => {
-    const world = new GatewayWorld().apply('edge', '1').rest().stand('c1', 'committed').rest();
+    const world = new GatewayWorld().apply('edge', '1').rest().show('c1', 'committed').rest();
     const unavailable = nodes.map((node) => ({ node, because: 'taken by me: disk', lease: '' }));
     world.state.pools.set('edge', {
       pool: 'edge',
@@ -21,7 +21,7 @@ describe('the status of a pool', () => {
     return statusOf(world.state, { ...resource, kind: 'Pool' }, publishedStateOf(world.state, resource), 't1');
   };
 
-  it('names who uses its budget up, and why', () => {
+  it('names the nodes that use up its budget, and why', () => {
     expect(statusBeside(['n1', 'n2'])).toMatchObject({
       members: 20,
       budget: 2,

@@ -19,8 +19,8 @@ interface ChangeStatus {
 }
 
 /** The status that an object should have; undefined while it is about to change. */
-export function statusOf(state: State, resource: Resource, stand: PublishedState, at: string): Status | undefined {
-  switch (stand.is) {
+export function statusOf(state: State, resource: Resource, published: PublishedState, at: string): Status | undefined {
+  switch (published.state) {
     case 'unread':
     case 'differs':
     case 'nothing':
@@ -29,13 +29,16 @@ export function statusOf(state: State, resource: Resource, stand: PublishedState
       return wholeOf(state, resource, refused(resource.problems, resource.id, true), at);
     case 'carried':
     case 'failed': {
-      const { change } = stand;
+      const { change } = published;
       const rollout = state.rollouts.get(change.change);
-      const story = tellOf(change, rollout, resource);
+      const isRolledBack = published.state === 'failed' && change.phase === 'committed';
+      const story = isRolledBack ? rolledBack(change, resource) : tellOf(change, rollout, resource);
       const counts = { change: change.change, ...countsOf(change, rollout) };
-      if (!resource.deleting) return { ...wholeOf(state, resource, story, at), hash: resource.hash, ...counts };
-      const deletion = deletionOf(story, change, resource, againAfterMs(state, resource, change));
-      return { ...wholeOf(state, resource, deletion, at), ...counts };
+      const againMs = published.state === 'failed' ? againAfterMs(state, resource, change) : undefined;
+      if (resource.deleting)
+        return { ...wholeOf(state, resource, deletionOf(story, change, resource, againMs), at), ...counts };
+      const text = againMs === undefined ? story : withWords(story, againText(change, resource, againMs));
+      return { ...wholeOf(state, resource, text, at), hash: resource.hash, ...counts };
     }
   }
 }
@@ -61,6 +64,11 @@ export function tellOf(change: Change, rollout: RolloutView | undefined, of?: Re
     case 'rendered':
       return storyOf('Reviewing', '', 'InReview', ACCEPTED, ['Validated', 'Unknown', 'InReview']);
     case 'waiting': {
+      const { needs } = change;
+      if (needs.length > 0) {
+        const missing = `needs ${needs.join(', ')}, which ${needs.length === 1 ? 'does' : 'do'} not exist yet`;
+        return storyOf('Waiting', missing, 'MissingReference', ACCEPTED, ['Validated', 'Unknown', 'MissingReference']);
+      }
       const message = `waits for ${change.waitsFor.join(', ')}`;
       return storyOf('Waiting', message, 'Waiting', ACCEPTED, ['Validated', 'Unknown', 'Waiting']);
     }
@@ -91,6 +99,32 @@ export function tellOf(change: Change, rollout: RolloutView | undefined, of?: Re
     }
   }
 }
+
+/** A person rolled back the change that contained what the object says. */
+function rolledBack({ change, rollbackOf = '' }: Change, { kind, name }: Resource): ChangeStatus {
+  const message = `${rollbackOf} was rolled back by ${change}; edit the object, or publish it again: ${annotate(kind, name, change)}`;
+  return {
+    phase: 'RolledBack',
+    message,
+    drafts: [ACCEPTED, VALIDATED, ['Progressing', 'False', 'RolledBack'], ['Ready', 'False', 'RolledBack', message]],
+  };
+}
+
+/** How a failed object is tried again: by itself after some time, or by a person. */
+const againText = ({ change }: Change, { kind, name }: Resource, againMs: number | undefined): string =>
+  `${againMs === undefined ? 'to try it again' : `it is tried again automatically after ${durationText(againMs)}; to try it now`}: ${annotate(kind, name, change)}`;
+
+/** The same, with more words wherever its message is shown. */
+const withWords = ({ phase, message, drafts }: ChangeStatus, words: string): ChangeStatus => ({
+  phase,
+  message: `${message}; ${words}`,
+  drafts: drafts.map(([type, status, reason, line]) =>
+    line === message ? [type, status, reason, `${line}; ${words}`] : [type, status, reason, line],
+  ),
+});
+
+const annotate = (kind: string, name: string, change: string): string =>
+  `kubectl annotate ${pluralOf(kind)}.sluice.dev ${name} ${RETRY}=${change} --overwrite`;
 
 /** An open change: it makes progress and is not ready, for the same reason. */
 const storyOf = (
@@ -123,9 +157,9 @@ function refused(reasons: readonly Reason[], id: string, byForm: boolean): Chang
   const own = reasons.filter(
     ({ fragment, message }) => fragment === id || fragment === '' || message.split(/[^A-Za-z0-9/-]+/).includes(id),
   );
-  const shown = own.length > 0 ? own : reasons;
-  const [first] = shown;
-  const message = wordsOf(shown, id);
+  const chosen = own.length > 0 ? own : reasons;
+  const [first] = chosen;
+  const message = wordsOf(chosen, id);
   const reason = own.length > 0 || id === '' ? reasonOf(first?.code ?? '') : 'RefusedWithOthers';
   const drafts: readonly ConditionDraft[] = byForm
     ? [['Accepted', 'False', reason, message]]
@@ -144,12 +178,12 @@ function refused(reasons: readonly Reason[], id: string, byForm: boolean): Chang
 function deletionOf(
   { phase, message, drafts }: ChangeStatus,
   change: Change,
-  { kind, name }: Resource,
+  resource: Resource,
   againMs: number | undefined,
 ): ChangeStatus {
   const isOver = drafts.some(([type, status]) => type === 'Progressing' && status === 'False');
   const failed = isOver && phase !== 'Ready';
-  const again = `${againMs === undefined ? 'to try it again' : `it is tried again automatically after ${durationText(againMs)}; to try it now`}: kubectl annotate ${pluralOf(kind)}.sluice.dev ${name} ${RETRY}=${change.change} --overwrite`;
+  const again = againText(change, resource, againMs);
   const words = failed ? `the deletion is ${phase.toLowerCase()}: ${message}; ${again}` : message;
   return {
     phase: failed ? 'DeletionFailed' : 'Deleting',
@@ -214,9 +248,9 @@ function poolOf({ pools }: State, { kind, name }: Resource): Status {
 }
 
 function usersOf(nodes: PoolView['unavailable']): string {
-  const named = nodes
+  const names = nodes
     .slice(0, MOST_NAMED)
     .map(({ node, because }) => `${node} (${because})`)
     .join(', ');
-  return nodes.length > MOST_NAMED ? `${named} and ${nodes.length - MOST_NAMED} more` : named;
+  return nodes.length > MOST_NAMED ? `${names} and ${nodes.length - MOST_NAMED} more` : names;
 }

@@ -4,20 +4,20 @@ import { contentsOf } from './changes.js';
 import { decide, type Batch, type GatewayDecision, type GatewayAction, type Timing } from './gateway.js';
 import type { State } from './state.js';
 
-/** What the gateway asks of the world in one turn. */
+/** What the gateway needs from its environment in one turn. */
 interface GatewayPort {
   now(): Timing;
-  /** The texts of these changes, as they were published: one for each, in their order. */
-  'read-changes'(asked: { readonly changes: readonly string[] }): readonly string[];
+  /** The texts of these changes as they were published, in order. */
+  'read-changes'(args: { readonly changes: readonly string[] }): readonly string[];
   /** The sequence of the newest change in the stream. */
   'last-change'(): number;
   /**
-   * Only if nothing was published after this sequence. The change; undefined when another was quicker, or when it is
-   * not known.
+   * Publishes only if nothing was published after this sequence. Returns the change; undefined if another publisher was
+   * faster, or if it is unknown.
    */
-  publish(asked: { readonly batch: Batch; readonly after: number }): string | undefined;
-  /** Goes on without waiting: what became of each action is noted in the state. */
-  begin(asked: { readonly actions: readonly GatewayAction[] }): void;
+  publish(args: { readonly batch: Batch; readonly after: number }): string | undefined;
+  /** Continues without waiting: the result of each action is recorded in the state. */
+  begin(args: { readonly actions: readonly GatewayAction[] }): void;
 }
 export type GatewayEffect = Effects<GatewayPort>;
 export type GatewayAnswers = Answers<GatewayPort>;
@@ -25,7 +25,7 @@ export type GatewayAnswers = Answers<GatewayPort>;
 type Turn<T> = Program<GatewayEffect, T>;
 const ask = asker<GatewayPort>();
 
-/** Looks at all that is seen, decides, publishes and writes; says when to take the next turn. */
+/** Reads, decides, publishes and writes. Returns when to take the next turn. */
 export function* turn(state: State): Turn<number> {
   const decided = yield* look(state);
   const [batch] = decided.publish;
@@ -42,7 +42,7 @@ export function* turn(state: State): Turn<number> {
   return decided.wakeAtMs;
 }
 
-/** A decision for which everything was read. */
+/** A decision after everything that it needs was read. */
 export function* look(state: State): Turn<GatewayDecision> {
   for (;;) {
     const timing = yield* ask({ do: 'now' });
@@ -54,7 +54,7 @@ export function* look(state: State): Turn<GatewayDecision> {
   }
 }
 
-/** Reads what no view shows yet; whether there was any. */
+/** Reads what no view shows yet. Returns whether there was anything. */
 function* readUpTo(state: State, last: number): Turn<boolean> {
   const unseen: string[] = [];
   for (let sequence = state.readTo + 1; sequence <= last; sequence += 1)

@@ -19,9 +19,9 @@ const [MOST_EVENTS, EVENTS_AT_ONCE] = [1_000, 2];
  * for.
  */
 export class ActionRunner {
-  private readonly shown = new Lane<GatewayAction>(AT_ONCE, (action) => this.one(action));
-  private readonly done = new Lane<GatewayAction>(AT_ONCE, (action) => this.one(action));
-  private readonly events = new Lane<ObjectEvent>(EVENTS_AT_ONCE, (event) => this.write(event), MOST_EVENTS);
+  private readonly statusLane = new Lane<GatewayAction>(AT_ONCE, (action) => this.one(action));
+  private readonly lane = new Lane<GatewayAction>(AT_ONCE, (action) => this.one(action));
+  private readonly eventLane = new Lane<ObjectEvent>(EVENTS_AT_ONCE, (event) => this.write(event), MOST_EVENTS);
   private complaint = '';
 
   constructor(
@@ -35,12 +35,12 @@ export class ActionRunner {
   begin(actions: readonly GatewayAction[]): void {
     for (const action of actions) this.state.begins(keyOf(action));
     for (const action of actions)
-      (action.do === 'show' || action.do === 'show-rollout' ? this.shown : this.done).add(action);
+      (action.do === 'show' || action.do === 'show-rollout' ? this.statusLane : this.lane).add(action);
   }
 
   /** Finishes the actions in progress and starts no others. */
   stop(): void {
-    for (const lane of [this.shown, this.done, this.events]) lane.stop();
+    for (const lane of [this.statusLane, this.lane, this.eventLane]) lane.stop();
   }
 
   private async one(action: GatewayAction): Promise<void> {
@@ -96,8 +96,8 @@ export class ActionRunner {
     const about = { apiVersion: API_VERSION, kind, name, uid };
     const outcome = await this.kube.applyStatus(pathOf(kind, name), { ...about, status }, MANAGER);
     if (typeof outcome !== 'string')
-      for (const told of eventsOf(about, before, status, this.state.digest))
-        this.events.add({ ...told, about, at: wallTime() });
+      for (const event of eventsOf(about, before, status, this.state.digest))
+        this.eventLane.add({ ...event, about, at: wallTime() });
     return this.take(kind, outcome);
   }
 

@@ -36,7 +36,7 @@ export class Definitions {
   }
 
   /** Kinds whose definition has another version, and what that means. */
-  get found(): DefinitionTrouble {
+  get troubleNow(): DefinitionTrouble {
     return this.trouble;
   }
 

@@ -1,5 +1,6 @@
-import { isConnectionTrouble, type Bus } from '#libs/nats';
-import { changeId, CHANGES, changeSequence, desiredSubject } from '#libs/contracts';
+import { manifestOf } from '#libs/manifests';
+import { acceptedChange, isConnectionTrouble, publishChange, type Bus } from '#libs/nats';
+import { CHANGES, changeSequence } from '#libs/contracts';
 import type { Batch } from '../core/index.js';
 
 const SOURCE = 'kubernetes';
@@ -8,12 +9,23 @@ const SOURCE = 'kubernetes';
 export class PublishedChanges {
   constructor(private readonly bus: Bus) {}
 
-  /** The texts of changes, as they were published. */
+  /**
+   * The texts of changes, as they were published. Of a change that was accepted, its content in the ledger: a rollback
+   * is published without.
+   */
   async read(changes: readonly string[]): Promise<readonly string[]> {
     const texts: string[] = [];
-    for (const change of changes)
-      texts.push((await this.bus.stored(CHANGES, { seq: changeSequence(change) }))?.string() ?? '');
+    for (const change of changes) texts.push((await this.accepted(change)) ?? (await this.published(change)));
     return texts;
+  }
+
+  private async accepted(change: string): Promise<string | undefined> {
+    const fact = await acceptedChange(this.bus, change);
+    return fact && JSON.stringify({ apply: fact.apply.map(manifestOf), delete: fact.delete });
+  }
+
+  private async published(change: string): Promise<string> {
+    return (await this.bus.stored(CHANGES, { seq: changeSequence(change) }))?.string() ?? '';
   }
 
   /** The sequence of the newest. */
@@ -21,16 +33,12 @@ export class PublishedChanges {
     return (await this.bus.streamInfo(CHANGES)).state.last_seq;
   }
 
-  /** Publishes if nothing was published since; undefined when something was, or when it is not known. */
+  /** Publishes if nothing was published since. Returns undefined if something was, or if it is unknown. */
   async publish({ text, id }: Batch, after: number): Promise<string | undefined> {
     try {
-      const ack = await this.bus.publish(desiredSubject(SOURCE), text, {
-        msgID: `${SOURCE}:${id}`,
-        expect: { lastSequence: after },
-      });
-      return changeId(ack.seq);
+      return await publishChange(this.bus, { source: SOURCE, text, id, after });
     } catch (error) {
-      // Whether it was stored is seen by reading on.
+      // Reading on shows whether it was stored.
       if (isOvertaken(error) || isConnectionTrouble(error)) return undefined;
       throw error;
     }

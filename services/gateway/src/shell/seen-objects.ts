@@ -2,15 +2,15 @@ import type { CustomObject, Kube } from '#libs/kube';
 import { kindPath } from '#libs/kube';
 import { API_VERSION, KINDS, pluralOf, ROLLOUT_KIND } from '#libs/manifests';
 import { monotonicMs, type Logger } from '#libs/process';
-import { RETRY, type ObservedObject, type RolloutResource, type State, type Status } from '../core/index.js';
+import { RETRY, TAKE_OVER, type ObservedObject, type RolloutResource, type State, type Status } from '../core/index.js';
 
 /** The collection of a kind. */
 export const collectionOf = (kind: string): string => kindPath(API_VERSION, pluralOf(kind));
 export const pathOf = (kind: string, name: string): string => `${collectionOf(kind)}/${encodeURIComponent(name)}`;
 
 /**
- * Follows the objects of every kind into the state; returns how to stop that. A kind whose definition is missing is
- * asked for again, and holds up no other.
+ * Follows the objects of every kind into the state. Returns a function that stops it. A kind whose definition is
+ * missing is retried, and delays no other.
  */
 export function followResources(kube: Kube, state: State, logger: Logger, changed: () => void): () => void {
   const stops = KINDS.map(({ name: kind }) =>
@@ -38,7 +38,7 @@ export function followResources(kube: Kube, state: State, logger: Logger, change
       (all) => {
         state.rolloutResources.clear();
         for (const object of all) state.hearRollout(rolloutOf(object));
-        state.listed.add(ROLLOUT_KIND);
+        state.listedKinds.add(ROLLOUT_KIND);
         changed();
       },
       (event, object) => {
@@ -68,6 +68,7 @@ export function heardOf(
     deleting,
     finalizers,
     retry: annotations[RETRY] ?? '',
+    takeOver: annotations[TAKE_OVER] === 'true',
     status: status as Status | undefined,
   };
 }

@@ -10,6 +10,7 @@ type ViewHandler = (key: string, value: unknown) => void;
 /** Writes the views into a state, except for the nodes of a rollout, which it does not need. */
 export const takersOf = (state: State): ViewTakers => ({
   changes: (_, view) => state.show(view, pastMs(view.endedAt)),
+  fragments: (_, view) => state.showFragment(view),
   nodes: (_, view) => state.showNode(view),
   rollouts: (change, view) => void state.rollouts.set(change, { ...view, worst: [] }),
   pools: (pool, view) => void state.pools.set(pool, view),
@@ -38,7 +39,11 @@ export function followViews(
   takers: ViewTakers,
   logger: Logger,
   signal: AbortSignal,
-  on: { readonly read?: (bucket: ViewBucket) => void; readonly changed?: () => void },
+  on: {
+    readonly read?: (bucket: ViewBucket) => void;
+    readonly changed?: () => void;
+    readonly deleted?: (bucket: ViewBucket, key: string) => void;
+  },
 ): void {
   for (const [bucket, take] of entriesOf(takers)) void follow(bucket, take);
 
@@ -51,7 +56,9 @@ export function followViews(
           on.read?.(bucket);
           isRead = true;
         }
-        for await (const { key, value } of watchViews(bus, bucket, '>', signal)) {
+        for await (const { key, value } of watchViews(bus, bucket, '>', signal, (deleted) =>
+          on.deleted?.(bucket, deleted),
+        )) {
           tries = 0;
           take(key, value);
           on.changed?.();

@@ -45,7 +45,7 @@ describeOnKube('sessions of the gateway', (world) => {
     await server?.stop();
   });
 
-  /** One that leads whatever others do. */
+  /** A session that leads, whatever others do. */
   const begin = async (timeoutMs?: number): Promise<GatewaySession> => {
     const kube = await Kube.open({
       kubeconfig: await world.cluster.kubeconfigBy(gate.url),
@@ -76,7 +76,7 @@ describeOnKube('sessions of the gateway', (world) => {
       ).code,
     ).toBeLessThan(300);
   };
-  /** `name=content` of all that was published, in order. */
+  /** `name=content` for everything that was published, in order. */
   const published = async (): Promise<readonly string[]> => {
     const fleet = await connectFleet({ servers: server.url });
     const found: string[] = [];
@@ -104,7 +104,7 @@ describeOnKube('sessions of the gateway', (world) => {
       `${name} says that it is published`,
     );
 
-  it('that lead at once publish everything once, with nobody there who takes changes', async () => {
+  it('that lead at once publish everything once, while the merger is down', async () => {
     for (let i = 0; i < 3; i += 1) await begin();
     const names = Array.from({ length: 12 }, (_, i) => `twice-${i}`);
     for (const name of names) await apply(name, '1');
@@ -118,11 +118,11 @@ describeOnKube('sessions of the gateway', (world) => {
     expect((await published()).filter((line) => line !== 'last=1').sort()).toEqual(wanted);
   });
 
-  it('write a status once for each thing to say, and none for what changes nothing', async () => {
+  it('write a status once for each change, and none if nothing changes', async () => {
     await begin();
     await apply('quiet', '1');
     await shown('quiet');
-    const writes = (): number => gate.asked.filter((line) => line.startsWith(`PATCH ${FILES}/quiet/status`)).length;
+    const writes = (): number => gate.requests.filter((line) => line.startsWith(`PATCH ${FILES}/quiet/status`)).length;
     expect(writes()).toBe(1);
     await apply('quiet', '1');
     await apply('other', '1');
@@ -130,7 +130,7 @@ describeOnKube('sessions of the gateway', (world) => {
     expect(writes()).toBe(1);
   });
 
-  it('say of definitions of another version what they drop, what is refused of what they take, and which are missing, until they are put right', async () => {
+  it('report definitions of another version: dropped fields, refusals and missing kinds, until they are fixed', async () => {
     const notes = new ServiceNotes();
     const kube = await Kube.open({ kubeconfig: world.cluster.kubeconfig });
     const session = new GatewaySession({
@@ -191,7 +191,7 @@ describeOnKube('sessions of the gateway', (world) => {
       metadata: { name: 'odd' },
       spec: { nodeSelector: {}, path: '/etc/odd', content: '', colour: 'red' },
     });
-    await until(definition, 'the object says so, too');
+    await until(definition, 'the object shows the reason');
     expect((await world.scene.api.get(`${FILES}/odd`))?.status).toMatchObject({
       phase: 'Rejected',
       message: expect.stringMatching(/^spec\.colour: unknown field/) as string,
@@ -212,13 +212,13 @@ describeOnKube('sessions of the gateway', (world) => {
       metadata: { name: 'execs.sluice.dev' },
       spec: execs?.spec,
     });
-    await until(() => words().length === 0, 'all is well').catch((error: unknown) => {
+    await until(() => words().length === 0, 'no problem is reported').catch((error: unknown) => {
       throw new Error(`${(error as Error).message}: ${words().join('; ')}`, { cause: error });
     });
-    await until(async () => (await definition()) === undefined, 'the object says nothing of it any more');
+    await until(async () => (await definition()) === undefined, 'the object no longer shows the reason');
   });
 
-  it('publish though no status can be written, and write it when it can be', async () => {
+  it('publish while no status can be written, and write it when that is possible', async () => {
     await begin(2_000);
     gate.about = /PATCH .*\/status/;
     gate.mode = { does: 'refuse', code: 429, reason: 'TooManyRequests' };
@@ -226,17 +226,17 @@ describeOnKube('sessions of the gateway', (world) => {
     await until(async () => (await published()).includes('refused=1'), 'it is published');
     gate.mode = { does: 'stall' };
     await apply('stalled', '1');
-    await until(async () => (await published()).includes('stalled=1'), 'this one too');
+    await until(async () => (await published()).includes('stalled=1'), 'the message is published');
     gate.mode = { does: 'pass' };
     await shown('refused');
     expect((await published()).filter((line) => /^(refused|stalled)=/.test(line))).toEqual(['refused=1', 'stalled=1']);
   });
 
-  it('publish on, however many writes of a status nobody answers', async () => {
+  it('continue to publish while status writes get no answer', async () => {
     await begin(600_000);
     gate.about = /PATCH .*\/status/;
     gate.mode = { does: 'stall' };
-    // More than are written at once.
+    // More than can be written at once.
     const names = Array.from({ length: 12 }, (_, i) => `unanswered-${i}`);
     for (const name of names) {
       await apply(name, '1');

@@ -23,14 +23,14 @@ export interface GatewayParts {
   readonly debounceMs: number;
   /** Where to show notes for operators. */
   readonly notes?: ServiceNotes;
-  /** How often to look at the definitions. */
+  /** How often to check the definitions. */
   readonly definitionsMs?: number;
-  /** The state of the webhook's certificate; undefined where there is no webhook. */
+  /** The state of the webhook's certificate; undefined if there is no webhook. */
   readonly admission?: () => CertificateStatus;
 }
 
 const AGAIN_MS = 10_000;
-/** Between two turns. */
+/** The pause between two turns. */
 const [LEAST_MS, MOST_MS] = [20, 1_000];
 /** Takes another turn even if nothing has changed, to find what was missed. */
 const LONGEST_MS = 60_000;
@@ -78,7 +78,8 @@ export class GatewaySession {
           // Read what was published before looking at any object.
           await readViews(bus, takers);
           if (this.stopping.signal.aborted) return;
-          followViews(bus, takers, logger, this.stopping.signal, { changed });
+          const deleted = this.state.forgetView.bind(this.state);
+          followViews(bus, takers, logger, this.stopping.signal, { changed, deleted });
           this.unfollow = followResources(kube, this.state, logger, changed);
           isFollowing = true;
         }
@@ -100,7 +101,7 @@ export class GatewaySession {
 
   /** When to take the next turn. */
   private async turn(): Promise<number> {
-    this.state.definitions = this.definitions.found;
+    this.state.definitions = this.definitions.troubleNow;
     this.state.admission = this.parts.admission?.();
     const steps = turn(this.state);
     for (let next = steps.next(); ; next = steps.next(await this.perform(next.value))) {

@@ -1,7 +1,14 @@
-import { MOST_INCARNATION_JUMP, refusedJump, takenReport, type Fact, type NodeReport } from '#libs/contracts';
+import {
+  labelProblem,
+  MOST_INCARNATION_JUMP,
+  refusedJump,
+  takenReport,
+  type Fact,
+  type NodeReport,
+} from '#libs/contracts';
 import type { State } from './state.js';
 
-/** Records the incarnation of a report that the scheduler has taken, of any kind. */
+/** Records the incarnation of a report, of any kind, that the scheduler has processed. */
 export function noteIncarnation(state: State, fact: Fact): void {
   const report = takenReport(fact);
   if (report !== undefined) state.incarnations.set(report.node, report.incarnation);
@@ -18,9 +25,20 @@ export function forgetIncarnation(state: State, node: string): boolean {
   return true;
 }
 
-/** Why this announcement is refused; undefined if it is not. */
-export const refusedAnnouncement = (state: State, report: NodeReport): string | undefined =>
-  refusedJump(report, lastIncarnation(state, report.node));
+/** Why this announcement is refused, as a code and a sentence; undefined if it is not. */
+export function refusedAnnouncement(
+  state: State,
+  report: NodeReport,
+): readonly [code: string, reason: string] | undefined {
+  const jump = refusedJump(report, lastIncarnation(state, report.node));
+  if (jump !== undefined) return ['bad-incarnation', jump];
+  const wrong = Object.entries(report.labels).flatMap(([key, value]) => labelProblem(key, value) ?? [])[0];
+  if (wrong === undefined) return undefined;
+  return [
+    'bad-label',
+    `${report.node} announces a label that it cannot have: ${wrong}; correct the label and restart its applier`,
+  ];
+}
 
 const lastIncarnation = ({ nodes, announced, incarnations }: State, node: string): number =>
   Math.max(nodes.get(node)?.stamp.incarnation ?? 0, announced.get(node)?.incarnation ?? 0, incarnations.get(node) ?? 0);

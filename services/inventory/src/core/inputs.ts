@@ -3,7 +3,7 @@ import type { Draft } from '#libs/engine';
 import type { RequestOf } from '#libs/manifests';
 import type { State } from './state.js';
 
-/** What people and tools may ask the inventory. */
+/** What people and tools may request from the inventory. */
 export const REQUESTS = {
   list: 'ops.node.list',
   get: 'ops.node.get',

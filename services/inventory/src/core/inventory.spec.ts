@@ -17,7 +17,7 @@ class Inventory extends LedgerCopy<State, Input> {
   announcement(node: string, more: Partial<NodeReport> = {}): Input {
     return { type: 'announced', report: report(node, 'x', more) };
   }
-  hears(...nodes: readonly string[]): this {
+  heartbeats(...nodes: readonly string[]): this {
     for (const node of nodes) hear(this.state, node, this.nowMs, '2026-01-01T00:00:00.000Z');
     return this;
   }
@@ -27,14 +27,14 @@ class Inventory extends LedgerCopy<State, Input> {
 }
 
 describe('an announcement', () => {
-  it('of a node that nobody knows is a join', () => {
-    const said = new Inventory().announces('n0', {
+  it('of an unknown node is a join', () => {
+    const facts = new Inventory().announces('n0', {
       labels: { role: 'edge' },
       capabilities: ['kind:File'],
       fresh: true,
       version: '1',
     });
-    expect(said).toMatchObject([
+    expect(facts).toMatchObject([
       {
         type: 'node.joined',
         node: 'n0',
@@ -46,7 +46,7 @@ describe('an announcement', () => {
     ]);
   });
 
-  it('that says the same again, or is delivered again, is no news', () => {
+  it('that is repeated or redelivered changes nothing', () => {
     const i = new Inventory();
     i.announces('n0', { seq: 1 });
     expect(i.announces('n0', { seq: 1 })).toEqual([]);
@@ -70,7 +70,7 @@ describe('an announcement', () => {
     expect(i.announces('n0', { incarnation: 2, nonce: 5, seq: 9, labels: { other: '1' } })).toEqual([]);
   });
 
-  it('that comes late, behind one that said nothing new, changes nothing', () => {
+  it('that is late, after one without news, changes nothing', () => {
     const i = new Inventory();
     i.announces('n0', { nonce: 1, seq: 1, labels: { zone: 'a' } });
     i.given(factOf('node.reported', { node: 'n0', report: 'announced', incarnation: 1, nonce: 1, seq: 3 }));
@@ -84,9 +84,21 @@ describe('an announcement', () => {
     const i = new Inventory();
     i.announces('n0', { seq: 1 });
     i.asks({ op: 'remove', node: 'n0', force: true, by: 'me', reason: '' });
-    expect(i.announces('n0', { seq: 1 })).toEqual([]); // the old one, again
+    expect(i.announces('n0', { seq: 1 })).toEqual([]); // the old one, redelivered
     expect(linesOf(i.announces('n0', { seq: 2 }))).toEqual(['node.joined']);
   });
+});
+
+it.each([
+  [{ note: 'a=b' }, 'n0 announces a label that it cannot have: the value of the label note must be a label value'],
+  [{ 'a b': '' }, 'n0 announces a label that it cannot have: the key of the label "a b" must be a label key'],
+])('an announcement with the labels %j is refused with a reason, and the next valid one counts', (labels, message) => {
+  const i = new Inventory();
+  expect(i.announces('n0', { seq: 1, labels })).toEqual([]);
+  expect(i.answers).toMatchObject([
+    { ok: false, code: 'bad-label', message: expect.stringContaining(message) as string },
+  ]);
+  expect(linesOf(i.announces('n0', { seq: 2, labels: { zone: 'a' } }))).toEqual(['node.joined']);
 });
 
 describe('an announcement whose incarnation is far above the last one', () => {
@@ -98,7 +110,7 @@ describe('an announcement whose incarnation is far above the last one', () => {
     return i;
   };
 
-  it('is refused with a reason, and the next one counts', () => {
+  it('is refused with a reason, and the next valid one counts', () => {
     const i = joined();
     expect(i.announces('n0', { incarnation: 1_002, labels: { zone: 'x' } })).toEqual([]);
     expect(i.answers).toMatchObject([{ ok: false, code: 'bad-incarnation' }]);
@@ -107,7 +119,7 @@ describe('an announcement whose incarnation is far above the last one', () => {
     ]);
   });
 
-  it('counts where the scheduler has taken other reports in between', () => {
+  it('counts if the scheduler has processed other reports in between', () => {
     const i = joined().given(
       reported(1_001),
       factOf('node.lease.settled', {
@@ -116,13 +128,22 @@ describe('an announcement whose incarnation is far above the last one', () => {
         pool: 'default',
         kind: 'forward',
         because: 'applied',
-        report: { incarnation: 2_001, nonce: 9, seq: 1, hash: '', verdict: '', bootId: '', reportSequence: 7 },
+        report: {
+          incarnation: 2_001,
+          nonce: 9,
+          seq: 1,
+          hash: '',
+          verdict: '',
+          bootId: '',
+          reportSequence: 7,
+          notUndone: [],
+        },
       }),
     );
     expect(linesOf(i.announces('n0', { incarnation: 2_002, labels: { zone: 'a' } }))).toEqual(['node.changed']);
   });
 
-  it('and then one from the start count again once the node is removed', () => {
+  it('starts over with low incarnations after the node was removed', () => {
     const i = joined();
     i.announces('n0', { incarnation: 1_001, labels: { zone: 'x' } });
     i.given(reported(1_001));
@@ -133,19 +154,19 @@ describe('an announcement whose incarnation is far above the last one', () => {
 });
 
 describe('silence', () => {
-  it('is said of a node that was not heard for so long', () => {
+  it('is recorded when a node was not heard for too long', () => {
     const i = new Inventory();
     i.announces('n0');
-    i.hears('n0');
+    i.heartbeats('n0');
     expect(i.after(SILENT_AFTER_MS - 1)).toEqual([]);
     expect(linesOf(i.after(1), 'node', 'lastHeard')).toEqual(['node.silent n0 2026-01-01T00:00:00.000Z']);
     expect(i.view('nodes', 'n0').state).toBe('silent');
   });
 
-  it('is not said of a node that reports, although its heartbeats are lost', () => {
+  it('is not recorded for a node that sends reports but no heartbeats', () => {
     const i = new Inventory();
     i.announces('n0');
-    i.hears('n0');
+    i.heartbeats('n0');
     i.nowMs += SILENT_AFTER_MS - 1;
     expect(hearReport(i.state, 'n0', i.nowMs, '2026-01-01T00:01:00.000Z')).toBe(false);
     expect(i.after(SILENT_AFTER_MS - 1)).toEqual([]);
@@ -154,13 +175,13 @@ describe('silence', () => {
     expect(linesOf(i.when(), 'node')).toEqual(['node.heard n0']);
   });
 
-  it('a report of a node that nobody knows is no sign of anything', () => {
+  it('is not recorded for an unknown node that sent a report', () => {
     const i = new Inventory();
     expect(hearReport(i.state, 'n0', i.nowMs)).toBe(false);
     expect(i.when()).toEqual([]);
   });
 
-  it('is not said by a copy that has not listened that long itself', () => {
+  it('is not recorded by a copy that has not listened that long itself', () => {
     const i = new Inventory().given(factOf('node.joined', { node: 'n0' }));
     i.nowMs += 1_000_000;
     i.leadingSinceMs = i.nowMs;
@@ -168,29 +189,29 @@ describe('silence', () => {
     expect(linesOf(i.after(SILENT_AFTER_MS))).toEqual(['node.silent']);
   });
 
-  it('is not said by a copy that does not lead', () => {
+  it('is not recorded by a copy that does not lead', () => {
     const i = new Inventory().given(factOf('node.joined', { node: 'n0' }));
     i.leadingSinceMs = undefined;
     expect(i.after(1_000_000)).toEqual([]);
   });
 
-  it('is not said of a node that has just joined, however long the copy has led', () => {
+  it('is not recorded for a node that has just joined, however long the copy has led', () => {
     const i = new Inventory();
     i.nowMs += 1_000_000;
     expect(linesOf(i.announces('n0'))).toEqual(['node.joined']);
     expect(i.after(SILENT_AFTER_MS - 1)).toEqual([]);
   });
 
-  it('ends when the node is heard of', () => {
+  it('ends when the node is heard from again', () => {
     const i = new Inventory();
     i.announces('n0');
     i.after(SILENT_AFTER_MS);
-    i.hears('n0');
+    i.heartbeats('n0');
     expect(linesOf(i.when(), 'node')).toEqual(['node.heard n0']);
     expect(i.view('nodes', 'n0').state).toBe('ready');
   });
 
-  it('is not ended by a copy that only reads the ledger again', () => {
+  it('does not end for a copy that only reads the ledger again', () => {
     const i = new Inventory();
     i.announces('n0');
     i.after(SILENT_AFTER_MS);
@@ -199,23 +220,23 @@ describe('silence', () => {
     expect(second.view('nodes', 'n0').state).toBe('silent');
   });
 
-  it('is never a leave', () => {
+  it('never makes a node leave', () => {
     const i = new Inventory();
     i.announces('n0');
     expect(linesOf(i.after(365 * 24 * 3_600_000))).toEqual(['node.silent']);
     expect(i.when()).toEqual([]);
   });
 
-  it('asks to be looked at when it might begin', () => {
+  it('is checked next when a node can become silent', () => {
     const i = new Inventory();
     i.announces('n0');
-    i.hears('n0');
+    i.heartbeats('n0');
     expect(i.decide().wakeAtMs).toBe(i.nowMs + SILENT_AFTER_MS);
   });
 });
 
-describe('removing', () => {
-  it('is a leave, said once', () => {
+describe('removing a node', () => {
+  it('records once that it left', () => {
     const i = new Inventory();
     i.announces('n0');
     expect(i.asks({ op: 'remove', node: 'n0', force: true, by: 'me', reason: 'scrapped' })).toMatchObject([
@@ -226,7 +247,7 @@ describe('removing', () => {
     expect(i.view('nodes', 'n0').state).toBe('gone');
   });
 
-  it('of a node that still reports is refused without force, and a silent one needs none', () => {
+  it('is refused without force while it still reports, and allowed when it is silent', () => {
     const i = new Inventory();
     i.announces('n0');
     expect(i.asks({ op: 'remove', node: 'n0', force: false, by: 'me', reason: '' })).toEqual([]);
@@ -240,15 +261,15 @@ describe('removing', () => {
     ]);
   });
 
-  it('of what nobody knows is refused', () => {
+  it('is refused for an unknown node', () => {
     const i = new Inventory();
     i.asks({ op: 'remove', node: 'n0', force: true, by: 'me', reason: '' });
     expect(i.answers).toMatchObject([{ ok: false, code: 'not-found' }]);
   });
 });
 
-describe('lists', () => {
-  it('go page by page through all that are there, and none that has left', () => {
+describe('a list of nodes', () => {
+  it('has pages with all existing nodes, and none that has left', () => {
     const i = new Inventory();
     for (const node of ['c', 'a', 'd', 'b', 'e.dc1']) i.announces(node);
     i.asks({ op: 'remove', node: 'b', force: true, by: 'me', reason: '' });
@@ -259,7 +280,7 @@ describe('lists', () => {
     expect(i.answers).toMatchObject([{ ok: true, body: { nodes: [{ node: 'd' }, { node: 'e.dc1' }] } }]);
   });
 
-  it('show what one node is', () => {
+  it('shows the details of one node', () => {
     const i = new Inventory();
     i.announces('w-1.dc1', { labels: { a: '1' } });
     i.asks({ op: 'get', node: 'w-1.dc1' });
@@ -268,7 +289,7 @@ describe('lists', () => {
   });
 });
 
-it('a dump of version 3 is read: what was empty in it is absent', () => {
+it('a dump of version 3 is loaded, and its empty values become absent', () => {
   const i = new Inventory();
   i.announces('n0');
   const { nodes, announced } = i.core.dump(i.state) as {
@@ -281,7 +302,7 @@ it('a dump of version 3 is read: what was empty in it is absent', () => {
   expect(state.nodes.get('n0')).not.toHaveProperty('uid');
 });
 
-it('announcements any number of times, in any order among the repeated, come to the same labels', () => {
+it('announcements give the same labels, however often and in whatever order they are repeated', () => {
   const made = fc.array(fc.constantFrom('a', 'b', 'c'), { minLength: 1, maxLength: 6 });
   fc.assert(
     fc.property(made, fc.array(fc.nat(5), { maxLength: 8 }), (zones, repeats) => {

@@ -41,7 +41,7 @@ export interface Settings {
   readonly silentAfterMs: number;
   /** About how many heartbeats per second the whole fleet should send; absent or 0: no limit. */
   readonly heartbeatsPerSecond?: number;
-  /** Node objects are read from Kubernetes too. */
+  /** Node objects are also read from Kubernetes. */
   readonly kubernetes?: boolean;
 }
 
@@ -167,11 +167,11 @@ function decide(state: State, inputs: readonly Input[], now: Now, settings: Sett
   let silence: Memory['silence'];
   const decision = decided<State, Input, never>(state, now, evolve, (draft) => {
     for (const input of inputs) {
-      if (draft.full) draft.held.add(input);
+      if (draft.full) draft.waiting.add(input);
       else if (input.type === 'announced') {
         const refusal = refusedAnnouncement(draft.state, input.report);
         if (refusal === undefined) announced(draft, input.report);
-        else draft.answers.set(input, refused('bad-incarnation', refusal));
+        else draft.answers.set(input, refused(...refusal));
       } else draft.answers.set(input, answer(draft, input.request));
     }
     compared = compareNodes(draft, announced);
@@ -190,25 +190,25 @@ function remember({ memo }: State, { compared, silence }: Memory): void {
 /** Handles the announcement of a node. */
 function announced(draft: InventoryDraft, report: NodeReport): void {
   const { node } = report;
-  const known = draft.state.nodes.get(node);
-  if (known !== undefined && !isLaterReport(report, known.stamp)) return;
+  const current = draft.state.nodes.get(node);
+  if (current !== undefined && !isLaterReport(report, current.stamp)) return;
   // A late announcement: a later one was already handled, even if it contained nothing new.
   const taken = draft.state.announced.get(node);
   if (taken !== undefined && isLaterReport(taken, report)) return;
-  // It has left, and joins again when its Node object is back.
+  // It has left, and joins again when its Node object exists again.
   if (isOrphan(draft.state, node) || isPremature(draft.state, node)) return;
-  if (known === undefined || known.state === 'gone') return emitJoined(draft, report);
+  if (current === undefined || current.state === 'gone') return emitJoined(draft, report);
   const body = bodyOf(draft.state, report);
-  if (!sameContent(known, body)) draft.emit({ type: 'node.changed', ...body, by: '' });
+  if (!sameContent(current, body)) draft.emit({ type: 'node.changed', ...body, by: '' });
 }
 
-const sameContent = (known: Content, said: Content): boolean =>
-  sameLabels(known.labels, said.labels) &&
-  sameLabels(known.hiddenLabels, said.hiddenLabels) &&
-  JSON.stringify([...known.capabilities].sort()) === JSON.stringify([...said.capabilities].sort());
+const sameContent = (before: Content, report: Content): boolean =>
+  sameLabels(before.labels, report.labels) &&
+  sameLabels(before.hiddenLabels, report.hiddenLabels) &&
+  JSON.stringify([...before.capabilities].sort()) === JSON.stringify([...report.capabilities].sort());
 type Content = Pick<NodeState, 'labels' | 'hiddenLabels' | 'capabilities'>;
 
-/** Marks nodes as silent or heard again, as far as this copy has listened itself. */
+/** Marks nodes as silent or heard from again, as far as this copy has listened itself. */
 function sweep(draft: InventoryDraft, settings: Settings): Memory['silence'] {
   const { state, now } = draft;
   if (now.leadingSinceMs === undefined) return undefined;
@@ -276,8 +276,8 @@ function answer(draft: InventoryDraft, request: Request): Answer {
     case 'list': {
       const present = [...draft.state.nodes.values()].filter((node) => node.state !== 'gone');
       present.sort((a, b) => (a.node < b.node ? -1 : 1));
-      const { shown, next } = pageOf(present, request, ({ node }) => node);
-      return answered({ nodes: shown.map(nodeView), ...next });
+      const { items: view, next } = pageOf(present, request, ({ node }) => node);
+      return answered({ nodes: view.map(nodeView), ...next });
     }
     case 'get': {
       const node = draft.state.nodes.get(request.node);
@@ -312,16 +312,8 @@ function view(state: State, { key }: ViewKey): ViewBody | undefined {
 
 function nodeView(node: NodeState | undefined): Omit<NodeView, 'ledger'> | undefined {
   if (node === undefined) return undefined;
-  const {
-    stamp: _,
-    kubernetesLabels: __,
-    hiddenLabels: ___,
-    because = '',
-    unavailable = '',
-    uid = '',
-    ...shown
-  } = node;
-  return { ...shown, because, unavailable, uid };
+  const { stamp: _, kubernetesLabels: __, hiddenLabels: ___, because = '', unavailable = '', uid = '', ...view } = node;
+  return { ...view, because, unavailable, uid };
 }
 
 interface Snapshot {

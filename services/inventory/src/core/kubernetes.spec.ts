@@ -13,7 +13,7 @@ import {
 
 const READY: KubernetesNode = { uid: 'u1', labels: {}, unavailable: undefined, bootId: undefined };
 
-/** An inventory that asks Kubernetes. */
+/** An inventory that reads Node objects from Kubernetes. */
 class Inventory extends LedgerCopy<State, Input> {
   private seq = 0;
   constructor() {
@@ -21,15 +21,15 @@ class Inventory extends LedgerCopy<State, Input> {
     this.leadingSinceMs = this.nowMs;
   }
   announces(node: string, more: Partial<NodeReport> = {}) {
-    const said = report(node, 'x', { seq: (this.seq += 1), ...more });
-    noteAnnounced(this.state, [said]);
-    return this.when({ type: 'announced', report: said });
+    const announcement = report(node, 'x', { seq: (this.seq += 1), ...more });
+    noteAnnounced(this.state, [announcement]);
+    return this.when({ type: 'announced', report: announcement });
   }
   lists(nodes: Readonly<Record<string, KubernetesNode>>) {
     noteListed(this.state, new Map(Object.entries(nodes)));
     return this.when();
   }
-  /** What is written of the Node; undefined when it is deleted. */
+  /** The current Node object; undefined if it was deleted. */
   sees(node: string, seen: KubernetesNode | undefined) {
     return noteNode(this.state, node, seen) ? this.when() : [];
   }
@@ -46,7 +46,7 @@ class Inventory extends LedgerCopy<State, Input> {
 }
 
 describe('a node that Kubernetes knows', () => {
-  it('is out of service while its Node is, and each change is said once', () => {
+  it('is unavailable while its Node is, and each change is recorded once', () => {
     const i = Inventory.with('n0');
     expect(linesOf(i.sees('n0', { ...READY, uid: 'u1', unavailable: 'NotReady' }), 'because', 'uid')).toEqual([
       'node.unavailable NotReady u1',
@@ -60,7 +60,7 @@ describe('a node that Kubernetes knows', () => {
     expect(i.when()).toEqual([]);
   });
 
-  it('stays so when it says something new, and starts over when it joins again', () => {
+  it('stays unavailable when its announcement changes, and starts over when it joins again', () => {
     const i = Inventory.with('n0');
     i.sees('n0', { ...READY, uid: 'u1', unavailable: 'cordoned' });
     i.announces('n0', { labels: { role: 'edge' } });
@@ -69,7 +69,7 @@ describe('a node that Kubernetes knows', () => {
     expect(linesOf(i.announces('n0'), 'because')).toEqual(['node.joined', 'node.unavailable cordoned']);
   });
 
-  it('leaves when its Node is deleted, and what it still says brings it back no more', () => {
+  it('leaves when its Node is deleted, and its reports do not make it join again', () => {
     const i = Inventory.with('n0');
     expect(linesOf(i.sees('n0', undefined), 'because', 'by', 'reason')).toEqual([
       'node.left deleted kubernetes its Node object was deleted',
@@ -78,7 +78,7 @@ describe('a node that Kubernetes knows', () => {
     expect(i.view('nodes', 'n0')).toMatchObject({ state: 'gone', unavailable: '', uid: '' });
   });
 
-  it('that left so joins by its last word when its Node is there again', () => {
+  it('joins again with its last announcement when its Node exists again', () => {
     const i = Inventory.with('n0');
     i.sees('n0', undefined);
     i.announces('n0', { labels: { role: 'edge' } });
@@ -88,7 +88,7 @@ describe('a node that Kubernetes knows', () => {
     ]);
   });
 
-  it('whose Node was deleted and recreated, under the same name with another uid, is another one: it leaves and joins', () => {
+  it('leaves and joins again if its Node was deleted and recreated with another uid', () => {
     const i = Inventory.with('n0');
     expect(linesOf(i.sees('n0', { ...READY, uid: 'u2' }), 'reason', 'uid')).toEqual([
       'node.left its Node object was deleted and recreated',
@@ -98,7 +98,7 @@ describe('a node that Kubernetes knows', () => {
     expect(i.when()).toEqual([]);
   });
 
-  it('whose Node went while nobody looked leaves when all are listed', () => {
+  it('leaves at the next list if its Node was deleted during an outage', () => {
     const i = Inventory.with('n0');
     i.announces('n1');
     expect(i.view('nodes', 'n1').state).toBe('ready');
@@ -109,7 +109,7 @@ describe('a node that Kubernetes knows', () => {
   });
 });
 
-it('nobody leaves where not one of three known Nodes is listed: that is another cluster', () => {
+it('no node leaves if none of three known Nodes is listed, because it is another cluster', () => {
   const i = new Inventory();
   const nodes = { n0: READY, n1: READY, n2: READY };
   for (const node of Object.keys(nodes)) i.announces(node);
@@ -121,7 +121,7 @@ it('nobody leaves where not one of three known Nodes is listed: that is another 
   expect(linesOf(i.lists({ n0: READY }), 'node')).toEqual(['node.left n1', 'node.left n2', 'node.joined new']);
 });
 
-describe('when all Node objects were recreated while nobody looked', () => {
+describe('when all Node objects were recreated during an outage', () => {
   const recreated = (bootId: string): KubernetesNode => ({ ...READY, uid: 'u2', bootId });
   const later = (): Inventory => {
     const i = new Inventory();
@@ -147,7 +147,7 @@ describe('when all Node objects were recreated while nobody looked', () => {
     expect([...linesOf(i.sees('n0', recreated('boot of n0')), 'node')].sort()).toEqual(rejoined);
   });
 
-  it('machines of another cluster that have the same names change nothing', () => {
+  it('machines of another cluster with the same names change nothing', () => {
     const i = later();
     expect(i.lists({ n0: recreated('another'), n1: recreated('and another') })).toEqual([]);
     expect(i.announces('n0', { bootId: 'boot of n0' })).toEqual([]);
@@ -156,7 +156,7 @@ describe('when all Node objects were recreated while nobody looked', () => {
   });
 });
 
-it('a node that Kubernetes never knew stays what it is, whatever is listed', () => {
+it('a node that was never in Kubernetes stays, whatever is listed', () => {
   const i = new Inventory();
   i.announces('router');
   expect(linesOf(i.lists({ n0: READY }), 'node')).toEqual(['node.joined router']);
@@ -164,13 +164,13 @@ it('a node that Kubernetes never knew stays what it is, whatever is listed', () 
   expect(i.view('nodes', 'router')).toMatchObject({ state: 'ready', unavailable: '', uid: '' });
 });
 
-it('a Node on which no applier ever spoke is no node', () => {
+it('a Node without an applier does not join', () => {
   const i = new Inventory();
   expect(i.lists({ n0: { ...READY, uid: 'u1', unavailable: 'NotReady' } })).toEqual([]);
   expect(linesOf(i.announces('n0'), 'because')).toEqual(['node.joined', 'node.unavailable NotReady']);
 });
 
-it('a copy that starts says nothing twice, and nothing before it has asked', () => {
+it('a copy that starts records nothing twice, and nothing before it has read the Nodes', () => {
   const i = Inventory.with('n0');
   i.restart();
   expect(i.when()).toEqual([]);
@@ -180,7 +180,7 @@ it('a copy that starts says nothing twice, and nothing before it has asked', () 
 describe('the labels of a node', () => {
   const labelled = (labels: Readonly<Record<string, string>>): KubernetesNode => ({ ...READY, labels });
 
-  it('are its own, and over them those of its Node object, from its join on', () => {
+  it('are its own plus those of its Node object, which win, from its join on', () => {
     const i = new Inventory();
     expect(i.announces('n0', { labels: { role: 'own', rack: '1' } })).toEqual([]);
     expect(linesOf(i.lists({ n0: labelled({ role: 'edge' }) }), 'labels', 'kubernetesLabels', 'uid')).toEqual([
@@ -193,7 +193,7 @@ describe('the labels of a node', () => {
     ]);
   });
 
-  it('change with those of its Node object, and one that is taken off there is its own again', () => {
+  it("change with the Node object, and the node's own value returns when one is removed there", () => {
     const i = new Inventory();
     i.lists({ n0: labelled({ role: 'edge', zone: 'a' }) });
     i.announces('n0', { labels: { role: 'own' } });
@@ -207,7 +207,7 @@ describe('the labels of a node', () => {
     expect(i.when()).toEqual([]);
   });
 
-  it("are known to a copy that starts, whether or not it hears the node's own word again", () => {
+  it('are known to a copy that starts, even before the node announces itself again', () => {
     const i = new Inventory();
     i.lists({ n0: labelled({ role: 'edge' }) });
     i.announces('n0', { labels: { rack: '1' } });
@@ -222,7 +222,7 @@ describe('the labels of a node', () => {
     ]);
   });
 
-  it('where Kubernetes has no Node of that name are its own', () => {
+  it('are its own if Kubernetes has no Node with that name', () => {
     const i = new Inventory();
     i.announces('router', { labels: { role: 'own' } });
     expect(linesOf(i.lists({}), 'node', 'labels')).toEqual(['node.joined router {"role":"own"}']);

@@ -26,19 +26,18 @@ export function kubernetesNode(node: {
 const MANY = 3;
 
 /**
- * Whether this is the API server of another cluster: of the known Nodes none is listed, neither with its uid nor on the
+ * Whether this is the API server of another cluster: none of the known Nodes is listed, neither with its uid nor on the
  * machine of its applier. Then no node has left. Recreated Node objects have other uids, and even the names may be the
- * same in another cluster, but the boot id that a kubelet reports and the one that an applier reports are of one
- * machine.
+ * same in another cluster. But if a kubelet and an applier report the same boot id, they run on the same machine.
  */
 function isAnotherCluster(state: State, nodes: ReadonlyMap<string, KubernetesNode>): boolean {
-  const known = [...state.nodes.values()].filter(({ uid }) => uid !== undefined);
-  const isListed = ({ node, uid }: (typeof known)[number]): boolean => {
-    const seen = nodes.get(node);
+  const knownNodes = [...state.nodes.values()].filter(({ uid }) => uid !== undefined);
+  const isListed = ({ node, uid }: (typeof knownNodes)[number]): boolean => {
+    const object = nodes.get(node);
     const bootId = state.announcements.get(node)?.bootId;
-    return seen !== undefined && (seen.uid === uid || (seen.bootId !== undefined && seen.bootId === bootId));
+    return object !== undefined && (object.uid === uid || (object.bootId !== undefined && object.bootId === bootId));
   };
-  return known.length >= MANY && !known.some(isListed);
+  return knownNodes.length >= MANY && !knownNodes.some(isListed);
 }
 
 /**
@@ -50,7 +49,10 @@ export function noteListed(state: State, nodes: ReadonlyMap<string, KubernetesNo
   return admitIgnored(state);
 }
 
-/** Ignored Node objects count as soon as one of them is known, for example because its applier has announced itself. */
+/**
+ * Ignored Node objects count as soon as one of them is recognized, for example because its applier has announced
+ * itself.
+ */
 function admitIgnored(state: State): boolean {
   const { ignored } = state.kubernetes;
   if (ignored === undefined || isAnotherCluster(state, ignored)) return false;
@@ -96,8 +98,8 @@ export function forgetNodes(state: State): false {
 }
 
 /**
- * Records the last announcement of a node. Without Kubernetes, nothing is kept. Returns true if Node objects count now
- * that were ignored before.
+ * Records the last announcement of a node. Without Kubernetes, nothing is kept. Returns true if Node objects that were
+ * ignored count now.
  */
 export function noteAnnounced(state: State, reports: readonly NodeReport[]): boolean {
   for (const report of state.keepsAnnouncements ? reports : []) {
@@ -116,20 +118,20 @@ export function isOrphan(state: State, name: string): boolean {
 
 /**
  * Whether the node must wait until Kubernetes has answered. Otherwise it would get a config for its own labels, and
- * then at once another one.
+ * another one right after.
  */
 export const isPremature = (state: State, name: string): boolean =>
   state.keepsAnnouncements && state.kubernetes.nodes === undefined && !state.nodes.has(name);
 
-/** The labels of a node that announced itself, by who says them. */
+/** The labels of a node that announced itself, by their source. */
 function sourcesOf(state: State, report: NodeReport): LabelSources {
   const { nodes } = state.kubernetes;
-  const known = state.nodes.get(report.node);
+  const node = state.nodes.get(report.node);
   return {
     own: report.labels,
-    kubernetes: (nodes === undefined ? known?.kubernetesLabels : nodes.get(report.node)?.labels) ?? {},
-    // Who removes a node removes what was said of it, too.
-    set: known === undefined || known.state === 'gone' ? {} : known.setLabels,
+    kubernetes: (nodes === undefined ? node?.kubernetesLabels : nodes.get(report.node)?.labels) ?? {},
+    // Removing a node also removes the labels that a person set.
+    set: node === undefined || node.state === 'gone' ? {} : node.setLabels,
   };
 }
 
@@ -149,37 +151,41 @@ export function compareNodes(draft: InventoryDraft, join: JoinHandler): readonly
 
 type JoinHandler = (draft: InventoryDraft, report: NodeReport) => void;
 
-function compare(draft: InventoryDraft, name: string, seen: KubernetesNode | undefined, join: JoinHandler): void {
+function compare(draft: InventoryDraft, name: string, object: KubernetesNode | undefined, join: JoinHandler): void {
   const { state } = draft;
   const report = state.announcements.get(name);
   // It announced itself before Kubernetes had answered.
   if (report !== undefined && !state.nodes.has(name)) join(draft, report);
-  const known = state.nodes.get(name);
-  if (known === undefined) return;
-  const had = known.state !== 'gone' && known.uid !== undefined;
-  if (had && known.uid !== seen?.uid) {
-    const reason = seen === undefined ? 'its Node object was deleted' : 'its Node object was deleted and recreated';
+  const joinedNode = state.nodes.get(name);
+  if (joinedNode === undefined) return;
+  const had = joinedNode.state !== 'gone' && joinedNode.uid !== undefined;
+  if (had && joinedNode.uid !== object?.uid) {
+    const reason = object === undefined ? 'its Node object was deleted' : 'its Node object was deleted and recreated';
     draft.emit({ type: 'node.left', node: name, because: 'deleted', by: 'kubernetes', reason });
   }
-  if (seen === undefined) return;
+  if (object === undefined) return;
   const now = state.nodes.get(name);
   // Without an announcement, wait: an applier that starts on a new machine announces itself.
   if (report !== undefined && now?.state === 'gone' && now.because === 'deleted') emitJoined(draft, report);
-  compareLabels(draft, name, seen);
+  compareLabels(draft, name, object);
   const node = state.nodes.get(name);
-  if (node === undefined || node.state === 'gone' || (node.uid === seen.uid && node.unavailable === seen.unavailable))
+  if (
+    node === undefined ||
+    node.state === 'gone' ||
+    (node.uid === object.uid && node.unavailable === object.unavailable)
+  )
     return;
-  if (seen.unavailable === undefined) draft.emit({ type: 'node.available', node: name, uid: seen.uid });
-  else draft.emit({ type: 'node.unavailable', node: name, because: seen.unavailable, uid: seen.uid });
+  if (object.unavailable === undefined) draft.emit({ type: 'node.available', node: name, uid: object.uid });
+  else draft.emit({ type: 'node.unavailable', node: name, because: object.unavailable, uid: object.uid });
 }
 
 /** The labels of its Node object have changed. */
-function compareLabels(draft: InventoryDraft, name: string, seen: KubernetesNode): void {
+function compareLabels(draft: InventoryDraft, name: string, object: KubernetesNode): void {
   const node = draft.state.nodes.get(name);
-  if (node === undefined || node.state === 'gone' || sameLabels(node.kubernetesLabels, seen.labels)) return;
+  if (node === undefined || node.state === 'gone' || sameLabels(node.kubernetesLabels, object.labels)) return;
   const sources = labelSources(node);
   const own = draft.state.announcements.get(name)?.labels ?? sources.own;
-  relabel(draft, node, { ...sources, own, kubernetes: seen.labels });
+  relabel(draft, node, { ...sources, own, kubernetes: object.labels });
 }
 
 /** A node joins, without labels that a person set. */

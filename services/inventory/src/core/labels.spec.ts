@@ -21,7 +21,7 @@ class Inventory extends LedgerCopy<State, Input> {
   }
 }
 
-/** A node that says that it is in rack 1. */
+/** A node that announces rack 1. */
 const inRack1 = (): Inventory => {
   const i = new Inventory();
   i.announces({ rack: '1' });
@@ -29,7 +29,7 @@ const inRack1 = (): Inventory => {
 };
 
 describe('a label that a person sets', () => {
-  it('is a fact with the name of that person, and wins over what the node says', () => {
+  it("is recorded with the name of that person, and wins over the node's own", () => {
     const i = inRack1();
     expect(linesOf(i.label({ rack: '2', role: 'edge' }), 'labels', 'setLabels', 'hiddenLabels', 'by')).toEqual([
       'node.changed {"rack":"2","role":"edge"} {"rack":"2","role":"edge"} {"rack":"1"} ada',
@@ -53,7 +53,7 @@ describe('a label that a person sets', () => {
     ]);
   });
 
-  it('is removed again, and what the node says by then counts', () => {
+  it("can be removed, and then the node's current value counts", () => {
     const i = inRack1();
     i.label({ rack: '2', role: 'edge' });
     i.announces({ rack: '3' });
@@ -62,14 +62,14 @@ describe('a label that a person sets', () => {
     expect(i.labels).toEqual({ rack: '3', role: 'core' });
   });
 
-  it('that is set already changes nothing', () => {
+  it('that is already set changes nothing', () => {
     const i = inRack1();
     i.label({ role: 'edge' });
     expect(i.label({ role: 'edge' })).toEqual([]);
     expect(i.answers).toMatchObject([{ ok: true }]);
   });
 
-  it('wins over Kubernetes, too, whatever its Node object says later', () => {
+  it('also wins over the labels of the Node object', () => {
     const i = new Inventory(true);
     const seen = (labels: Labels) => {
       noteListed(i.state, new Map([['n0', { uid: 'u1', labels, unavailable: undefined, bootId: undefined }]]));
@@ -84,7 +84,7 @@ describe('a label that a person sets', () => {
     expect(i.labels).toEqual({ role: 'other', zone: 'b' });
   });
 
-  it('is gone when its node was removed', () => {
+  it('is deleted with the node', () => {
     const i = inRack1();
     i.label({ role: 'edge' });
     i.when({ type: 'request', request: { op: 'remove', node: 'n0', force: true, by: 'ada', reason: '' } });
@@ -96,16 +96,20 @@ describe('a label that a person sets', () => {
 });
 
 it.each<[string, Labels, readonly string[], string]>([
-  ['that nobody set', {}, ['zone'], 'no label zone was set on n0: see its labels'],
-  ['that the node says', {}, ['rack'], 'no label rack was set on n0: the node itself or Kubernetes says it'],
-  ['that is far too long', { a: 'x'.repeat(2_000) }, [], 'the label a is longer than 1024 characters'],
+  ['that was not set', {}, ['zone'], 'no label zone was set on n0: see its labels'],
+  [
+    'that the node reports',
+    {},
+    ['rack'],
+    'no label rack was set on n0: it comes from the node itself or from Kubernetes',
+  ],
   [
     'beyond the limit',
     Object.fromEntries(Array.from({ length: 65 }, (_, n) => [`k${n}`, ''])),
     [],
     'more than 64 labels would be set on n0',
   ],
-])('a label %s is refused', (_name, set, remove, message) => {
+])('refuses a label %s', (_name, set, remove, message) => {
   const i = inRack1();
   expect(i.label(set, ...remove)).toEqual([]);
   expect(i.answers).toMatchObject([{ ok: false, message: expect.stringContaining(message) as string }]);

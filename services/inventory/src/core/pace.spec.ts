@@ -2,7 +2,7 @@ import { factOf, LedgerCopy, linesOf } from '#libs/testing';
 import { hear, inventoryCore, paceFor, type Input, type State } from './index.js';
 
 const SILENT_AFTER_MS = 35_000;
-/** Of a small fleet, so that few nodes make a large one. */
+/** Low, so that few nodes count as a large fleet. */
 const PER_SECOND = 1;
 
 class Inventory extends LedgerCopy<State, Input> {
@@ -15,39 +15,39 @@ class Inventory extends LedgerCopy<State, Input> {
   pace(everyMs: number, pacedMs = 0, perSecond = PER_SECOND): number | undefined {
     return paceFor(this.state, { node: 'n0', incarnation: 1, nonce: 1, everyMs, pacedMs }, perSecond);
   }
-  leadsAnew(): void {
+  leadsAgain(): void {
     this.nowMs += 500_000;
     this.leadingSinceMs = this.nowMs;
     this.when();
   }
-  hears(node: string, pacedMs: number): void {
+  heartbeat(node: string, pacedMs: number): void {
     hear(this.state, node, this.nowMs, '', pacedMs);
   }
 }
 
-describe('what a node is asked for', () => {
+describe('the requested heartbeat interval', () => {
   it.each([
-    ['nothing in a small fleet', 10, 10_000, 0, undefined],
-    ['nothing where it is only a little too often', 14, 10_000, 0, undefined],
-    ['to beat less often in a large one', 30, 10_000, 0, 36_000],
-    ['nothing more once it does', 30, 36_000, 36_000, undefined],
-    ['nothing more when some nodes joined', 50, 36_000, 36_000, undefined],
-    ['even less often when many joined', 60, 36_000, 36_000, 72_000],
-    ['nothing when some left', 19, 36_000, 36_000, undefined],
-    ['more often when many left', 15, 36_000, 36_000, 18_000],
-    ['to beat as it likes when it is a small fleet again', 5, 36_000, 36_000, 0],
-    ['nothing when it beats seldom by itself', 30, 60_000, 0, undefined],
-    ['nothing when it does not say how often it beats', 30, 0, 0, undefined],
-  ])('%s', (_, nodes, everyMs, pacedMs, asked) => {
-    expect(new Inventory(nodes).pace(everyMs, pacedMs)).toBe(asked);
+    ['is not set in a small fleet', 10, 10_000, 0, undefined],
+    ['is not set if the rate is only slightly too high', 14, 10_000, 0, undefined],
+    ['is longer in a large fleet', 30, 10_000, 0, 36_000],
+    ['stays the same once the node uses it', 30, 36_000, 36_000, undefined],
+    ['stays the same when a few nodes have joined', 50, 36_000, 36_000, undefined],
+    ['is longer when many nodes have joined', 60, 36_000, 36_000, 72_000],
+    ['stays the same when a few nodes have left', 19, 36_000, 36_000, undefined],
+    ['is shorter when many nodes have left', 15, 36_000, 36_000, 18_000],
+    ['is removed when the fleet is small again', 5, 36_000, 36_000, 0],
+    ['is not set if the own interval of the node is long', 30, 60_000, 0, undefined],
+    ['is not set if the node does not report its interval', 30, 0, 0, undefined],
+  ])('%s', (_, nodes, everyMs, pacedMs, expected) => {
+    expect(new Inventory(nodes).pace(everyMs, pacedMs)).toBe(expected);
   });
 
-  it('is to beat as it likes where no number is set, also one that was asked before', () => {
+  it('is removed if no limit is set', () => {
     const i = new Inventory(1_000);
     expect([i.pace(10_000, 0, 0), i.pace(36_000, 36_000, 0)]).toEqual([undefined, 0]);
   });
 
-  it('counts the nodes that there are, not those that have left', () => {
+  it('depends on the existing nodes, not on those that have left', () => {
     const i = new Inventory(30);
     i.given(...Array.from({ length: 25 }, (_, n) => factOf('node.left', { node: `n${n + 5}` })));
     i.after(SILENT_AFTER_MS);
@@ -55,50 +55,50 @@ describe('what a node is asked for', () => {
   });
 });
 
-describe('silence in a large fleet', () => {
-  it('is said of a node that was asked to beat seldom only after it should have been heard several times', () => {
+describe('a silent node in a large fleet', () => {
+  it('with a long interval is recorded only after several heartbeats are missing', () => {
     const i = new Inventory(1);
-    i.hears('n0', 60_000);
+    i.heartbeat('n0', 60_000);
     expect(i.after(209_999)).toEqual([]);
     expect(linesOf(i.after(1))).toEqual(['node.silent']);
   });
 
-  it('is said in the usual time of one that was not', () => {
+  it('with the default interval is recorded after the default time', () => {
     const i = new Inventory(1);
-    i.hears('n0', 60_000);
-    i.hears('n0', 0);
+    i.heartbeat('n0', 60_000);
+    i.heartbeat('n0', 0);
     expect(linesOf(i.after(SILENT_AFTER_MS))).toEqual(['node.silent']);
   });
 
-  it('is said some day, whatever a node says of its beats', () => {
+  it('is recorded eventually, whatever interval its heartbeats contain', () => {
     const i = new Inventory(1);
-    i.hears('n0', 1e300);
+    i.heartbeat('n0', 1e300);
     expect(linesOf(i.after(3.5 * 600_000))).toEqual(['node.silent']);
   });
 
-  it('is said in the usual time of those that a new leader has heard, however long it waits for the others', () => {
+  it('that a new leader has heard is recorded after the default time, even while other nodes need longer', () => {
     const i = new Inventory(30);
-    i.leadsAnew();
+    i.leadsAgain();
     i.nowMs += 5_000;
-    for (let n = 0; n < 10; n += 1) i.hears(`n${n}`, 0);
+    for (let n = 0; n < 10; n += 1) i.heartbeat(`n${n}`, 0);
     i.nowMs += SILENT_AFTER_MS;
     expect(linesOf(i.when(), 'node')).toEqual(Array.from({ length: 10 }, (_, n) => `node.silent n${n}`));
   });
 
   it.each([0, 10_000])(
-    'is not said by a new leader that aims at %d a second of those that were asked by the one before',
+    'is not recorded by a new leader with limit %d if the previous leader asked for a long interval',
     (perSecond) => {
       const i = new Inventory(60, perSecond);
-      i.leadsAnew();
+      i.leadsAgain();
       i.nowMs += 10_000;
-      i.hears('n59', 72_000); // the others' next beats come within 72 s
+      i.heartbeat('n59', 72_000); // the next heartbeats of the others arrive within 72 s
       expect(i.after(61_000)).toEqual([]);
     },
   );
 
-  it('is not said by a leader that was cut off of those whose pace it knows', () => {
+  it('is not recorded too early by a leader that was disconnected and knows the intervals', () => {
     const i = new Inventory(60);
-    i.hears('n0', 72_000);
+    i.heartbeat('n0', 72_000);
     i.given(...Array.from({ length: 58 }, (_, n) => factOf('node.left', { node: `n${n + 2}` })));
     i.nowMs += 1_000;
     i.leadingSinceMs = i.nowMs;
@@ -106,17 +106,17 @@ describe('silence in a large fleet', () => {
     expect(i.after(70_000)).toEqual([]);
   });
 
-  it('is not said of a node that joins again and beats as seldom as it was asked before', () => {
+  it('is not recorded too early after it joined again and kept its long interval', () => {
     const i = new Inventory(60);
-    i.leadsAnew();
+    i.leadsAgain();
     i.given(factOf('node.left', { node: 'n0' }), factOf('node.joined', { node: 'n0' }));
     i.when();
     expect(i.after(72_000)).toEqual([]);
   });
 
-  it('is not said by a new leader before the seldom ones can have been heard by it', () => {
+  it('is not recorded by a new leader before nodes with long intervals can have been heard', () => {
     const i = new Inventory(30);
-    i.leadsAnew();
+    i.leadsAgain();
     expect(i.after(2 * 3.5 * 30_000 - 1)).toEqual([]);
     expect(i.after(1)).toHaveLength(30);
   });

@@ -23,10 +23,10 @@ const BEATS_MISSED = 3.5;
  */
 export function paceFor(state: State, { everyMs, pacedMs }: NodeAlive, perSecond: number): number | undefined {
   const fairMs = perSecond === 0 ? 0 : fairPaceMs(state.memo.present, perSecond);
-  const asked = askedPaceMs(fairMs);
-  const isTooOften = everyMs > 0 && everyMs * TOO_OFTEN < fairMs && asked > pacedMs;
-  const isTooSeldom = pacedMs > 0 && pacedMs > fairMs * TOO_SELDOM && asked < pacedMs;
-  return isTooOften || isTooSeldom ? asked : undefined;
+  const paceMs = askedPaceMs(fairMs);
+  const isTooOften = everyMs > 0 && everyMs * TOO_OFTEN < fairMs && paceMs > pacedMs;
+  const isTooSeldom = pacedMs > 0 && pacedMs > fairMs * TOO_SELDOM && paceMs < pacedMs;
+  return isTooOften || isTooSeldom ? paceMs : undefined;
 }
 
 /** The interval to ask for if the fair share of each node is one heartbeat in `fairMs`; 0: no preference. */

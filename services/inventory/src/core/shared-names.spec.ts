@@ -17,18 +17,33 @@ test('an applier that restarts, even without its state, does not share its name'
 });
 
 test.each([
-  ['lives of different numbers', [1, 2, 1], [7, 7, 7]],
-  ['lives of one number', [2, 2, 2], [7, 8, 7]],
-])('two appliers that are heard in turn share a name: %s', (_, incarnations, nonces) => {
+  ['different incarnations', [1, 2, 1], [7, 7, 7]],
+  ['one incarnation, different nonces', [2, 2, 2], [7, 8, 7]],
+])('two appliers that report alternately share a name: %s', (_, incarnations, nonces) => {
   const names = new SharedNames();
   names.hear(life('other', 1), 0);
   incarnations.forEach((incarnation, at) => names.hear(life('n', incarnation, nonces[at]), at * 10_000));
   expect(names.names(30_000)).toEqual(['n']);
 });
 
-test('ten minutes after the last sign of it, that is over', () => {
+test('a name is shared for as long as two appliers report, and until only one is heard for a minute', () => {
   const names = new SharedNames();
-  for (const incarnation of [1, 2, 1]) names.hear(life('n', incarnation), 0);
-  names.hear(life('n', 1), 9 * MINUTE);
-  expect([names.names(9 * MINUTE), names.names(10 * MINUTE)]).toEqual([['n'], []]);
+  for (let at = 0; at < 10 * MINUTE; at += 10_000) {
+    names.hear(life('n', (at / 10_000) % 2), at);
+    expect(names.names(at)).toEqual(at < 20_000 ? [] : ['n']);
+  }
+  const stoppedMs = 10 * MINUTE - 10_000;
+  for (let at = 10_000; at < 2 * MINUTE; at += 10_000) {
+    names.hear(life('n', 1), stoppedMs + at);
+    expect(names.names(stoppedMs + at)).toEqual(at < MINUTE ? ['n'] : []);
+  }
+});
+
+test('a name stays shared while the other applier may only be late, and is shared again if it is heard from again', () => {
+  const names = new SharedNames();
+  const slow = { everyMs: MINUTE, pacedMs: MINUTE };
+  for (const incarnation of [1, 2, 1]) names.hear({ ...life('n', incarnation), ...slow }, 0);
+  expect([names.names(3 * MINUTE), names.names(4 * MINUTE)]).toEqual([['n'], []]);
+  names.hear({ ...life('n', 2), ...slow }, 5 * MINUTE);
+  expect(names.names(5 * MINUTE)).toEqual(['n']);
 });

@@ -1,47 +1,52 @@
 import type { NodeAlive } from '#libs/contracts';
+import { patienceMs } from './pace.js';
 
 /** The lives of one node's appliers: a new one begins with each incarnation and nonce. */
 interface Lives {
   readonly last: string;
-  /** The ones before, the latest first. */
+  /** The earlier ones, the latest first. */
   readonly before: readonly string[];
-  /** When a life was last heard again after another one. */
-  readonly sharedMs?: number | undefined;
+  /** When `last` was first heard, or heard from again after another life, monotonic. */
+  readonly sinceMs: number;
+  /** The time between heartbeats, of the last life and of the one that was heard before it. */
+  readonly everyMs: number;
+  readonly otherEveryMs: number;
 }
 
-/** Two appliers begin a new life at least once a minute, each. */
+/** Each of two appliers begins a new life at least once a minute. */
 const MOST_LIVES = 8;
-/** Nothing was heard for so long that points at two appliers. */
-const FORGET_MS = 600_000;
+/** If only one life is heard for this time, or for a few heartbeats of the other, one applier has stopped. */
+const ALONE_MS = 60_000;
 
 /**
  * Which node names are used by two appliers at once. An applier that restarts begins a new life, and its old one is
- * never heard again. If it is, another applier has the same name. Known from heartbeats only, and not part of the fold.
+ * never heard from again. If it is, another applier has the same name. Known from heartbeats only, and not part of the
+ * fold.
  */
 export class SharedNames {
   private readonly lives = new Map<string, Lives>();
   private readonly shared = new Set<string>();
 
-  /** Notes a heartbeat. */
-  hear({ node, incarnation, nonce }: NodeAlive, nowMs: number): void {
-    const life = `${incarnation} ${nonce}`;
-    const known = this.lives.get(node);
-    if (known?.last === life) return;
-    const before = known === undefined ? [] : [known.last, ...known.before.filter((one) => one !== life)];
-    const isBack = known?.before.includes(life) === true;
-    if (isBack) this.shared.add(node);
-    this.lives.set(node, {
-      last: life,
-      before: before.slice(0, MOST_LIVES),
-      sharedMs: isBack ? nowMs : known?.sharedMs,
-    });
+  /** Records a heartbeat. */
+  hear({ node, incarnation, nonce, everyMs }: NodeAlive, nowMs: number): void {
+    const last = `${incarnation} ${nonce}`;
+    const entry = this.lives.get(node);
+    if (entry?.last === last) {
+      if (entry.everyMs !== everyMs) this.lives.set(node, { ...entry, everyMs });
+      return;
+    }
+    if (entry?.before.includes(last) === true) this.shared.add(node);
+    const before = entry === undefined ? [] : [entry.last, ...entry.before.filter((one) => one !== last)];
+    const otherEveryMs = entry?.everyMs ?? 0;
+    this.lives.set(node, { last, before: before.slice(0, MOST_LIVES), sinceMs: nowMs, everyMs, otherEveryMs });
   }
 
-  /** The names that were used twice in the last ten minutes, sorted. */
+  /** The names that two appliers use, sorted; also for about a minute after one of them has stopped. */
   names(nowMs: number): readonly string[] {
     for (const node of this.shared) {
-      const { sharedMs } = this.lives.get(node) ?? {};
-      if (sharedMs === undefined || nowMs - sharedMs >= FORGET_MS) this.shared.delete(node);
+      const lives = this.lives.get(node);
+      if (lives === undefined || nowMs - lives.sinceMs >= patienceMs(lives.otherEveryMs, ALONE_MS))
+        this.shared.delete(node);
     }
     return [...this.shared].sort();
   }

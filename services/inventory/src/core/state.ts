@@ -49,7 +49,7 @@ export class State {
   readonly heardMs = new Table<string, number>(this.undo);
   /** The longest heartbeat interval that a heard node was asked to use; 0 if none. */
   readonly pacedMs = new Map<string, number>();
-  /** Silent nodes that were heard again. */
+  /** Silent nodes that were heard from again. */
   readonly heardAgain = new Table<string, true>(this.undo);
   /** The existing Node objects, by name; undefined without Kubernetes, or if it has not answered yet. */
   readonly kubernetes: KubernetesNodes = { nodes: undefined, ignored: undefined };

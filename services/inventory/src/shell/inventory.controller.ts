@@ -9,7 +9,7 @@ import { Pace } from './pace.js';
 /** How many names a note lists. */
 const NAMED = 10;
 
-/** Announcements, and signs of life: heartbeats and reports. */
+/** Receives announcements and signs of life: heartbeats and reports. */
 @Controller()
 export class InventoryController {
   private readonly shared = new SharedNames();
@@ -41,21 +41,23 @@ export class InventoryController {
     );
   }
 
-  /** Heartbeats are no facts: they are noted in memory, and decide only when a silent node is among them. */
+  /**
+   * Heartbeats are not facts. They are recorded in memory, and lead to a decision only if they are from a silent node.
+   */
   @EventPattern<string>('alive.*', { core: true })
   async alive(@Payload() batch: readonly BusMessage[]): Promise<void> {
-    const heard = await this.poison.decoded('ALIVE', batch, ({ subject, text }) => decodeAlive(subject, text));
+    const heartbeats = await this.poison.decoded('ALIVE', batch, ({ subject, text }) => decodeAlive(subject, text));
     const [nowMs, at] = [monotonicMs(), wallTime()];
     this.ledger.observe((state) => {
-      for (const alive of heard) if (state.nodes.has(alive.node)) this.shared.hear(alive, nowMs);
-      return heard
+      for (const alive of heartbeats) if (state.nodes.has(alive.node)) this.shared.hear(alive, nowMs);
+      return heartbeats
         .map((alive) => hear(state, alive.node, nowMs, at, this.pace.keep(state, alive)))
         .some((news) => news);
     });
     this.noteShared(this.shared.names(nowMs));
   }
 
-  /** `sluice doctor` shows it. */
+  /** For `sluice doctor`. */
   private noteShared(names: readonly string[]): void {
     const more = names.length > NAMED ? `, and ${names.length - NAMED} more` : '';
     const words = `two appliers use the name ${names.slice(0, NAMED).join(', ')}${more}`;
@@ -64,10 +66,11 @@ export class InventoryController {
   }
 
   /**
-   * Every report is a sign of life at the moment when it is sent. What the stream brings later says nothing about now,
-   * so this listens like a heartbeat does, and takes nothing from the reports.
+   * Every report is a sign of life at the moment when it is sent. Old reports in the stream say nothing about now, so
+   * this subscribes to them like to heartbeats, and does not read their content. The filters exclude facts about nodes:
+   * their subjects look the same, and there are several for each report.
    */
-  @EventPattern<string>('node.*.*', { core: true })
+  @EventPattern<string>('node.*.*', { core: true, filters: REPORT_FILTERS.all })
   reported(@Payload() batch: readonly BusMessage[]): void {
     const [nowMs, at] = [monotonicMs(), wallTime()];
     const nodes = new Set(batch.flatMap(({ subject }) => reporterOf(subject) ?? []));

@@ -38,13 +38,13 @@ describeOnKube('the inventory on an API server', (world) => {
     delete process.env['KUBECONFIG'];
   });
 
-  /** A node whose applier speaks, and whose Node is there. */
+  /** A node whose applier reports, and whose Node exists. */
   const joins = async (name: string, ready = true): Promise<NodeView> => {
     await world.scene.node(name, {}, ready);
     await bus.publish(`node.announced.${name}`, encodeReport(report(name, 'x', { at: '2026-01-01T00:00:00.000Z' })));
-    return shown(name, ({ uid }) => uid !== '');
+    return untilView(name, ({ uid }) => uid !== '');
   };
-  const shown = async (name: string, holds: (view: NodeView) => boolean): Promise<NodeView> =>
+  const untilView = async (name: string, holds: (view: NodeView) => boolean): Promise<NodeView> =>
     (await until(async () => {
       const view = await client.get('nodes', name);
       return view !== undefined && holds(view) ? view : undefined;
@@ -56,18 +56,18 @@ describeOnKube('the inventory on an API server', (world) => {
       'kubelet',
     );
 
-  it('a node that is not ready, or that somebody cordons, is out of service until that is over', async () => {
+  it('a node that is not ready, or that a person cordons, is unavailable until that is over', async () => {
     const { scene } = world;
     expect((await joins('n1', false)).unavailable).toBe('NotReady');
     await scene.cordon('n1');
-    await shown('n1', ({ unavailable }) => unavailable === 'NotReady, cordoned');
+    await untilView('n1', ({ unavailable }) => unavailable === 'NotReady, cordoned');
     await ready('n1', 'True');
-    await shown('n1', ({ unavailable }) => unavailable === 'cordoned');
+    await untilView('n1', ({ unavailable }) => unavailable === 'cordoned');
     await scene.uncordon('n1');
-    await shown('n1', ({ unavailable }) => unavailable === '');
+    await untilView('n1', ({ unavailable }) => unavailable === '');
   });
 
-  it('what Sluice cordoned itself counts by its lease, and what it found cordoned by the cordon', async () => {
+  it('a cordon of Sluice counts through its lease, and one that existed before counts as a cordon', async () => {
     const { scene } = world;
     await joins('n2');
     const mark = (found: boolean) =>
@@ -83,40 +83,40 @@ describeOnKube('the inventory on an API server', (world) => {
       );
     await mark(false);
     await ready('n2', 'False');
-    expect((await shown('n2', ({ unavailable }) => unavailable !== '')).unavailable).toBe('NotReady');
+    expect((await untilView('n2', ({ unavailable }) => unavailable !== '')).unavailable).toBe('NotReady');
     await mark(true);
-    await shown('n2', ({ unavailable }) => unavailable === 'NotReady, cordoned');
+    await untilView('n2', ({ unavailable }) => unavailable === 'NotReady, cordoned');
   });
 
-  it("the labels of the Node are the node's, and change with it", async () => {
+  it('a node has the labels of its Node, and changes with them', async () => {
     const { scene } = world;
     await scene.node('n6', { role: 'edge' });
     await bus.publish(
       'node.announced.n6',
       encodeReport(report('n6', 'x', { at: '2026-01-01T00:00:00.000Z', labels: { role: 'own', rack: '7' } })),
     );
-    expect((await shown('n6', ({ uid }) => uid !== '')).labels).toEqual({
+    expect((await untilView('n6', ({ uid }) => uid !== '')).labels).toEqual({
       'kubernetes.io/hostname': 'n6',
       role: 'edge',
       rack: '7',
     });
     await scene.api.patch(nodePath('n6'), { metadata: { labels: { role: null, zone: 'a' } } });
-    await shown('n6', ({ labels }) => labels['role'] === 'own' && labels['zone'] === 'a');
+    await untilView('n6', ({ labels }) => labels['role'] === 'own' && labels['zone'] === 'a');
   });
 
-  it('a Node that is deleted is a leave, and one that comes under its name joins', async () => {
+  it('a node leaves when its Node is deleted, and joins when a new one has its name', async () => {
     const { scene } = world;
     const { uid } = await joins('n3');
     await scene.api.remove(nodePath('n3'));
-    expect(await shown('n3', ({ state }) => state === 'gone')).toMatchObject({ because: 'deleted', uid: '' });
+    expect(await untilView('n3', ({ state }) => state === 'gone')).toMatchObject({ because: 'deleted', uid: '' });
     await scene.node('n3');
-    expect((await shown('n3', (view) => view.uid !== '')).uid).not.toBe(uid);
+    expect((await untilView('n3', (view) => view.uid !== '')).uid).not.toBe(uid);
   });
 
-  it('a node outside Kubernetes stays, and what happened while the API server was away is made up for', async () => {
+  it('a node outside Kubernetes stays, and changes during an outage of the API server are made up for', async () => {
     const { scene } = world;
     await bus.publish('node.announced.router', encodeReport(report('router', 'x', { at: '2026-01-01T00:00:00.000Z' })));
-    await shown('router', ({ state }) => state === 'ready');
+    await untilView('router', ({ state }) => state === 'ready');
     await joins('n4');
     await joins('n5');
     gate.mode = { does: 'refuse', code: 500, reason: 'InternalError' };
@@ -125,8 +125,8 @@ describeOnKube('the inventory on an API server', (world) => {
     await scene.cordon('n5');
     gate.about = /watch=1/;
     gate.mode = { does: 'refuse', code: 410, reason: 'Expired' };
-    await shown('n4', ({ state }) => state === 'gone');
-    await shown('n5', ({ unavailable }) => unavailable === 'cordoned');
+    await untilView('n4', ({ state }) => state === 'gone');
+    await untilView('n5', ({ unavailable }) => unavailable === 'cordoned');
     expect(await client.get('nodes', 'router')).toMatchObject({ state: 'ready', uid: '' });
     gate.mode = { does: 'pass' };
   });

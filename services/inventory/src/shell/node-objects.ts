@@ -35,8 +35,8 @@ export class NodeObjects {
     this.unwatch ??= this.kube.followNodes(
       {
         pick: kubernetesNode,
-        listed: (nodes) => this.ledger.observe((state) => this.list(state, nodes)),
-        heard: (name, node) => this.ledger.observe((state) => noteNode(state, name, node)),
+        onList: (nodes) => this.ledger.observe((state) => this.list(state, nodes)),
+        onEvent: (name, node) => this.ledger.observe((state) => noteNode(state, name, node)),
       },
       this.logger,
     );

@@ -31,7 +31,7 @@ describe('the pace of heartbeats', () => {
     await service.close();
   });
 
-  it('counts from when a node is asked, whether or not the beat that says so is heard', () => {
+  it('counts from the request, even if the next heartbeat is lost', () => {
     const sent: string[] = [];
     const pace = new Pace(
       { broadcast: (subject: string, text: string) => sent.push(`${subject} ${text}`) } as unknown as Bus,
@@ -45,23 +45,23 @@ describe('the pace of heartbeats', () => {
     expect(sent).toEqual(['push.pace.n1_dc1 {"everyMs":24000}', 'push.pace.n1_dc1 {"everyMs":24000}']);
   });
 
-  it('is told to a node of a fleet that beats too often, and to nobody who keeps it', async () => {
-    const told: number[] = [];
-    node.onPush(({ pace }) => pace !== undefined && told.push(pace.everyMs));
+  it('is requested from a node that sends too many heartbeats, and from no other', async () => {
+    const requested: number[] = [];
+    node.onPush(({ pace }) => pace !== undefined && requested.push(pace.everyMs));
     await node.report(report('n1.dc1', 'x'));
-    // What is lost is said again: heartbeats come until one is answered.
+    // A lost request is repeated: heartbeats are sent until one is answered.
     await until(() => {
       node.alive({ node: 'n1.dc1', incarnation: 1, nonce: 1, everyMs: 10_000, pacedMs: 0 });
-      return told.length > 0;
-    }, 'it is told');
-    expect(new Set(told)).toEqual(new Set([24_000]));
+      return requested.length > 0;
+    }, 'the request arrives');
+    expect(new Set(requested)).toEqual(new Set([24_000]));
     node.alive({ node: 'n1.dc1', incarnation: 1, nonce: 1, everyMs: 24_000, pacedMs: 24_000 });
-    const before = told.length;
+    const before = requested.length;
     await until(() => {
       node.alive({ node: 'n1.dc1', incarnation: 1, nonce: 1, everyMs: 60_000, pacedMs: 60_000 });
-      return told.length > before;
-    }, 'it is told another pace');
-    expect(new Set(told)).toEqual(new Set([24_000]));
+      return requested.length > before;
+    }, 'another request arrives');
+    expect(new Set(requested)).toEqual(new Set([24_000]));
   });
 });
 
@@ -70,17 +70,17 @@ test.each([
   [{ SLUICE_HEARTBEATS_PER_SECOND: '' }, 400],
   [{ SLUICE_HEARTBEATS_PER_SECOND: '0' }, 0],
   [{ SLUICE_HEARTBEATS_PER_SECOND: '2.5' }, 2.5],
-])('%j: %d heartbeats in a second', (environment, count) => {
+])('%j: %d heartbeats per second', (environment, count) => {
   expect(settingsFrom(environment).heartbeatsPerSecond).toBe(count);
 });
 
-test.each(['-1', 'many', 'Infinity'])('%s is no number of heartbeats', (text) => {
+test.each(['-1', 'many', 'Infinity'])('rejects %s as a number of heartbeats', (text) => {
   expect(() => settingsFrom({ SLUICE_HEARTBEATS_PER_SECOND: text })).toThrow(
     `SLUICE_HEARTBEATS_PER_SECOND is "${text}", but must be a number from 0`,
   );
 });
 
-test('a node is silent after 35 s, or as is said', () => {
+test('a node is silent after 35 s, or after the configured time', () => {
   expect(
     [settingsFrom({}), settingsFrom({ SLUICE_SILENT_SECONDS: '2' })].map((settings) => settings.silentAfterMs),
   ).toEqual([35_000, 2_000]);

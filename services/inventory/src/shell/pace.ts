@@ -3,8 +3,8 @@ import type { Bus } from '#libs/nats';
 import { paceFor, type State } from '../core/index.js';
 
 /**
- * Tells nodes that beat too often, or too seldom, how often to beat. What is lost is told again with their next
- * heartbeat.
+ * Asks nodes that send heartbeats too often, or too rarely, for another interval. A lost request is repeated at their
+ * next heartbeat.
  */
 export class Pace {
   constructor(
@@ -13,8 +13,8 @@ export class Pace {
   ) {}
 
   /**
-   * How far apart the heartbeats of this node may be from now on because it was asked, in milliseconds: also if its
-   * next one, which would say so, is lost.
+   * The interval between heartbeats that this node may use from now on because it was asked, in milliseconds. It counts
+   * even if the next heartbeat, which would contain it, is lost.
    */
   keep(state: State, alive: NodeAlive): number {
     const everyMs = paceFor(state, alive, this.perSecond);

@@ -35,7 +35,7 @@ describe('a node that sends no heartbeats', () => {
     until(async () => (await client.get('nodes', NODE))?.state === state, `it is ${state}`);
 
   it.each(['announced', 'applied', 'invalid', 'failed', 'drifted', 'progress'] as const)(
-    'is heard again by its report: %s',
+    'is heard from again through its report: %s',
     async (kind) => {
       await node.report(report(NODE, 'x', { seq: ++seq }));
       await isShown('silent');

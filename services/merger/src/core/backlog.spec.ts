@@ -7,8 +7,14 @@ import { MOST_NAMED, Queue, turnOf } from './queue.js';
 import { canonicalJson } from '#libs/rules';
 
 const LARGE = 'x'.repeat(270 * 1024);
-const published = (sequence: number, ...says: readonly Fragment[]) =>
-  ({ type: 'published', sequence, source: 'me', text: JSON.stringify(changeBody(says)) }) as const;
+const published = (sequence: number, ...fragments: readonly Fragment[]) =>
+  ({
+    type: 'published',
+    sequence,
+    source: 'me',
+    text: JSON.stringify(changeBody(fragments)),
+    storedMs: sequence,
+  }) as const;
 const names = (count: number, from = 1) => Array.from({ length: count }, (_, i) => `c${from + i}`);
 
 describe('a backlog of large changes', () => {
@@ -17,7 +23,7 @@ describe('a backlog of large changes', () => {
     const inputs = [1, 2, 3, 4, 5].map((sequence) => published(sequence, file(`f${sequence}`, LARGE, 'nobody')));
     const first = m.decide(inputs);
     expect(linesOf(first.facts, 'change')).toEqual(['config.accepted c1', 'config.accepted c2']);
-    expect([...first.held]).toEqual(inputs.slice(2));
+    expect([...first.waiting]).toEqual(inputs.slice(2));
     expect(first.more).toBe(true);
     expect(2 * LARGE.length).toBeGreaterThan(MAX_DECISION_BYTES);
     expect(linesOf(m.when(...inputs), 'change').filter((line) => line.startsWith('config.accepted'))).toEqual(
@@ -94,14 +100,14 @@ describe('a long queue', () => {
     expect(spent).toBeLessThan(50 * MOST_NAMED * LONG);
   });
 
-  it('records a new wait only for the changes that named the one that ended', () => {
+  it('records a new wait only for changes that waited for the one that ended', () => {
     const m = queued();
     m.when();
     m.starts('c1');
-    const said = m.completes('c1');
-    expect(linesOf(said, 'change')[0]).toBe('config.committed c1');
-    expect(said.filter(({ type }) => type === 'config.waiting')).toHaveLength(MOST_NAMED - 1);
-    expect(rendered(said)).toMatchObject([{ change: 'c2' }]);
+    const facts = m.completes('c1');
+    expect(linesOf(facts, 'change')[0]).toBe('config.committed c1');
+    expect(facts.filter(({ type }) => type === 'config.waiting')).toHaveLength(MOST_NAMED - 1);
+    expect(rendered(facts)).toMatchObject([{ change: 'c2' }]);
   });
 
   it('is not checked again after a fact that cannot change whose turn it is', () => {

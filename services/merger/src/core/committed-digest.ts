@@ -39,8 +39,8 @@ export function* hashFragments(state: State, digest: Digest): Steps<void> {
 
 /** Both lists are sorted already, so this sort only merges them. */
 function idsWith(state: State, gone: ReadonlySet<string>, added: ReadonlyMap<string, unknown>): readonly string[] {
-  const kept = [...state.fragmentIds].filter((id) => !gone.has(id) && !added.has(id));
-  return [...kept, ...[...added.keys()].sort()].sort();
+  const unchanged = [...state.fragmentIds].filter((id) => !gone.has(id) && !added.has(id));
+  return [...unchanged, ...[...added.keys()].sort()].sort();
 }
 
 function knownDigest(state: State, id: string): string | undefined {
@@ -49,11 +49,11 @@ function knownDigest(state: State, id: string): string | undefined {
 }
 
 function digestOf(fragment: Fragment, digest: Digest, spend: Spend): string {
-  const known = DIGESTS.get(fragment);
-  if (known !== undefined) return known;
+  const cached = DIGESTS.get(fragment);
+  if (cached !== undefined) return cached;
   const text = canonicalJson(fragment);
   spend(text.length);
-  const made = digest(text);
-  DIGESTS.set(fragment, made);
-  return made;
+  const result = digest(text);
+  DIGESTS.set(fragment, result);
+  return result;
 }

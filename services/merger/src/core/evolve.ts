@@ -1,20 +1,46 @@
 import { byAge, changeSequence, fragmentId, type FactOf } from '#libs/contracts';
 import { folding, viewKey, type FactTable } from '#libs/engine';
 import { sameLabels } from '#libs/manifests';
+import { kindIn } from '#libs/rules';
 import { selectedBy } from './selection.js';
-import { newChange, touchedIds, withoutContent, withoutTarget, type Change, type State } from './state.js';
+import {
+  dayOf,
+  MOST_SOURCES,
+  newChange,
+  quotaOf,
+  touchedIds,
+  useKey,
+  useOn,
+  withoutContent,
+  withoutTarget,
+  type Change,
+  type State,
+} from './state.js';
 
-/** How many ended changes are kept, to answer requests about them. */
-const KEPT_ENDED = 200;
+/**
+ * How many ended changes are kept and shown, besides those that can be rolled back. Those that were rolled out count
+ * apart, so that no flood of rejected changes hides them. Of the others, more are kept than one decision can end, so
+ * that each of them is shown.
+ */
+const KEPT_ROLLED_OUT = 200;
+const KEPT_OTHERS = 600;
+/** For how long the first use of an id is remembered, and the most of them. */
+export const REMEMBERED_MS = 24 * 3_600_000;
+const MOST_REMEMBERED = 10_000;
+
+const NO_NEEDS = { needs: [], needsUntilMs: 0 };
 
 /** How each fact changes the fold of the merger. */
 const FACTS: FactTable<State> = {
   'config.accepted': accept,
-  'config.waiting': (state, { change, waitsFor }) => patch(state, change, { phase: 'waiting', waitsFor }),
+  'config.deduplicated': deduplicate,
+  'config.waiting': (state, { change, waitsFor }) => patch(state, change, { ...NO_NEEDS, phase: 'waiting', waitsFor }),
+  'config.blocked': (state, { change, needs, untilMs: needsUntilMs }) =>
+    patch(state, change, { phase: 'waiting', waitsFor: [], needs, needsUntilMs }),
   'config.rendered': (state, { change, attempt, nodes, unchanged, pools, replaces, warnings }, { targets = {} }) => {
     state.targets.set(change, targets);
     const counts = { attempt, nodes, unchanged, pools, replaces, warnings };
-    patch(state, change, { ...counts, phase: 'rendered', waitsFor: [], outdated: false });
+    patch(state, change, { ...counts, ...NO_NEEDS, phase: 'rendered', waitsFor: [], outdated: false });
   },
   'config.validated': (state, fact) => {
     const warnings = [...(state.changes.get(fact.change)?.warnings ?? []), ...fact.warnings];
@@ -33,7 +59,7 @@ const FACTS: FactTable<State> = {
   'node.joined': present,
   'node.changed': present,
   'node.left': (state, { node }) => {
-    for (const table of [state.nodes, state.desired, state.toRender, state.deferred]) table.delete(node);
+    for (const table of [state.nodes, state.desired, state.toRender, state.failing]) table.delete(node);
     alterNodes(state);
     outdate(state, node);
     for (const change of [...state.targets.keys()]) leaveTargets(state, change, node);
@@ -44,10 +70,8 @@ const FACTS: FactTable<State> = {
     state.desired.set(node, { hash, recipe });
     for (const change of outdatedIn) leaveTargets(state, change, node);
   },
-  'node.deferred': (state, { node }) => state.deferred.set(node, true),
-  'node.lease.settled': (state, { node, because }) => {
-    if (because === 'applied') state.deferred.delete(node);
-  },
+  'node.unhealthy': (state, { node, failingProbes }) => state.failing.set(node, failingProbes),
+  'node.healthy': (state, { node }) => state.failing.delete(node),
   'rollout.started': (state, { change }) => patch(state, change, { phase: 'rolling', rollout: 'rolling' }),
   'rollout.complete': (state, { change }) => patch(state, change, { phase: 'rolling', rollout: 'complete' }),
   'rollout.aborted': (state, { change, reason }) => patch(state, change, { aborted: true, reason }),
@@ -62,19 +86,58 @@ const FACTS: FactTable<State> = {
 export const { reads, evolve } = folding(FACTS);
 
 function accept(state: State, fact: FactOf<'config.accepted'>): void {
-  const { change, strategy = {}, at: acceptedAt } = fact;
-  state.changes.set(change, { ...newChange({ ...fact, strategy }), change, source: fact.source, acceptedAt });
+  const { change, source, strategy = {}, messageId, storedMs = 0, bytes, at: acceptedAt } = fact;
+  state.changes.set(change, { ...newChange({ ...fact, strategy }, source), change, acceptedAt });
   state.openChanges.add(change);
   alterQueue(state);
   state.cursor.set(Math.max(state.cursor.get(), changeSequence(change)));
   state.touched.add(viewKey('changes', change));
+  if (bytes !== undefined) countUse(state, source, storedMs, { bytes });
+  if (messageId === undefined) return;
+  const { id, digest } = messageId;
+  state.firstUses.set(useKey(source, id), { change, digest, storedMs });
+  forgetUses(state, storedMs);
+}
+
+function countUse(state: State, source: string, storedMs: number, more: { bytes?: number; refusals?: number }): void {
+  const { usage } = state;
+  const day = dayOf(storedMs);
+  if (!usage.has(source) && usage.size >= MOST_SOURCES)
+    for (const [name, use] of [...usage.entries()]) if (use.day < day) usage.delete(name);
+  const { bytes, refusals } = useOn(state, source, storedMs);
+  const { bytes: moreBytes = 0, refusals: moreRefusals = 0 } = more;
+  usage.set(quotaOf(state, source), { day, bytes: bytes + moreBytes, refusals: refusals + moreRefusals });
+}
+
+/** Forgets ids that may be used again, or else the oldest half of the source that uses the most. */
+function forgetUses({ firstUses }: State, nowMs: number): void {
+  if (firstUses.size <= MOST_REMEMBERED) return;
+  for (const [key, { storedMs }] of [...firstUses.entries()])
+    if (nowMs - storedMs > REMEMBERED_MS) firstUses.delete(key);
+  if (firstUses.size <= MOST_REMEMBERED) return;
+  const bySource = Map.groupBy(firstUses.entries(), ([key]) => key.split('/', 1)[0] as string);
+  const [most = []] = [...bySource.values()].sort((a, b) => b.length - a.length);
+  // Forgetting a few at a time would sort them all for each message.
+  const uses = most.length > MOST_REMEMBERED / 10 ? most : [...firstUses.entries()];
+  uses.sort(([, a], [, b]) => a.storedMs - b.storedMs || byAge(a.change, b.change));
+  for (const [key] of uses.slice(0, uses.length / 2)) firstUses.delete(key);
+}
+
+const NOTHING = { apply: [], delete: [], message: '', author: '', retryOf: '' };
+
+function deduplicate(state: State, fact: FactOf<'config.deduplicated'>): void {
+  const { change, source, duplicateOf, at: endedAt } = fact;
+  accept(state, { ...fact, ...NOTHING, type: 'config.accepted' });
+  const reason = `${source} published it before, as ${duplicateOf}`;
+  close(state, change, { phase: 'ended', outcome: 'duplicate', duplicateOf, reason, endedAt });
 }
 
 function reject(state: State, fact: FactOf<'config.rejected'>): void {
   if (fact.stage === 'schema') {
-    state.cursor.set(Math.max(state.cursor.get(), changeSequence(fact.change)));
-    const nothing = { source: '', apply: [], delete: [], message: '', author: '', retryOf: '' };
-    accept(state, { ...fact, ...nothing, type: 'config.accepted' });
+    const { source = '', message = '', author = '', storedMs = 0, bytes } = fact;
+    accept(state, { ...fact, ...NOTHING, source, message, author, type: 'config.accepted' });
+    // Only what exceeds the quota does not count for it.
+    if (bytes === undefined) countUse(state, source, storedMs, { refusals: 1 });
   }
   close(state, fact.change, { phase: 'rejected', reasons: fact.reasons, outcome: 'rejected', endedAt: fact.at });
 }
@@ -90,16 +153,36 @@ function patch(state: State, name: string, change: Partial<Change>): void {
 function close(state: State, name: string, change: Partial<Change>): void {
   const before = state.changes.get(name);
   if (before !== undefined)
-    patch(state, name, { ...withoutContent({ ...before, ...change }), open: false, waitsFor: [] });
+    patch(state, name, { ...withoutContent({ ...before, ...change }), open: false, waitsFor: [], ...NO_NEEDS });
   state.openChanges.delete(name);
   state.targets.delete(name);
-  if (state.changes.size - state.openChanges.size <= KEPT_ENDED * 2) return;
+  if (state.changes.size - state.openChanges.size > (KEPT_ROLLED_OUT + KEPT_OTHERS) * 2 + state.lastOf.size)
+    forgetOldest(state);
+}
+
+function forgetOldest(state: State): void {
   // Sort by age: undoing a decision can change the order of the table.
-  const ended = [...state.changes.values()]
-    .filter((one) => !one.open)
-    .map((one) => one.change)
-    .sort(byAge);
-  for (const old of ended.slice(0, ended.length - KEPT_ENDED)) state.changes.delete(old);
+  const ended = [...state.changes.values()].filter(({ open }) => !open).sort((a, b) => byAge(b.change, a.change));
+  const others = ended.filter(({ rollout }) => rollout === 'none');
+  for (const { change } of [...others.slice(KEPT_OTHERS), ...replaced(state, ended).slice(KEPT_ROLLED_OUT)]) {
+    state.changes.delete(change);
+    state.touched.add(viewKey('changes', change));
+  }
+}
+
+/**
+ * The changes that were rolled out, newest first, without those that say what became of a fragment last: those can be
+ * rolled back, or failed, and the gateway must not publish the same again.
+ */
+function replaced(state: State, newestFirst: readonly Change[]): readonly Change[] {
+  const later = new Set<string>();
+  return newestFirst.filter((change) => {
+    if (change.rollout === 'none') return false;
+    const ids = touchedIds(change);
+    const isReplaced = !state.lastOf.has(change.change) && ids.every((id) => later.has(id));
+    for (const id of ids) later.add(id);
+    return isReplaced;
+  });
 }
 
 function commit(state: State, fact: FactOf<'config.committed'>): void {
@@ -110,25 +193,43 @@ function commit(state: State, fact: FactOf<'config.committed'>): void {
     state.desired.set(node, { hash: target.to, recipe: target.recipe });
   // Check the old and the new version: a node that only the old one selected also gets a new config.
   for (const node of state.nodes.values())
-    if (targets[node.node] === undefined && selectedBy(state, change, node)) state.toRender.set(node.node, 'commit');
+    if (!Object.hasOwn(targets, node.node) && selectedBy(state, change, node)) state.toRender.set(node.node, 'commit');
   for (const ref of change.delete) remove(state, fragmentId(ref), fact.change);
   for (const fragment of change.apply) {
-    state.fragments.set(fragmentId(fragment), { fragment, change: fact.change });
-    state.fragmentIds.add(fragmentId(fragment));
-    state.goneFragments.delete(fragmentId(fragment));
+    const id = fragmentId(fragment);
+    const before = state.fragments.get(id);
+    state.lastTouched(id, fact.change);
+    // A rollback gives a fragment back to the source that had it.
+    const former = change.rollbackOf === undefined ? undefined : (before?.replaced ?? state.goneFragments.get(id));
+    const replaced = before && { fragment: before.fragment, source: before.source };
+    const source = former?.source ?? change.source;
+    state.fragments.set(id, { fragment, change: fact.change, source, ...(replaced && { replaced }) });
+    state.fragmentIds.add(id);
+    state.goneFragments.delete(id);
   }
   for (const id of touchedIds(change)) state.touched.add(viewKey('fragments', id.replace('/', '.')));
+  outdateWaiting(state, change);
   state.generation.set(fact.generation);
   const { generation, at: endedAt } = fact;
   close(state, fact.change, { phase: 'committed', outcome: 'committed', generation, endedAt });
 }
 
+/** Changes that wait for a fragment of a kind that this change applies are rendered and reviewed again. */
+function outdateWaiting(state: State, { apply }: Change): void {
+  const kinds = new Set(apply.map(({ kind }) => kind));
+  for (const name of state.openChanges) {
+    const { needs = [] } = state.changes.get(name) ?? {};
+    if (needs.some((need) => kinds.has(kindIn(need)))) patch(state, name, { outdated: true });
+  }
+}
+
 function remove(state: State, id: string, change: string): void {
   const committed = state.fragments.get(id);
   if (committed === undefined) return;
+  state.lastTouched(id, change);
   state.fragments.delete(id);
   state.fragmentIds.delete(id);
-  state.goneFragments.set(id, { ...committed, change });
+  state.goneFragments.set(id, { fragment: committed.fragment, source: committed.source, change });
 }
 
 function present(state: State, { node, labels, capabilities }: FactOf<'node.joined' | 'node.changed'>): void {
@@ -151,7 +252,7 @@ function alterQueue({ progress: { version } }: State): void {
 
 function leaveTargets(state: State, change: string, node: string): void {
   const targets = state.targets.get(change);
-  if (targets?.[node] === undefined) return;
+  if (targets === undefined || !Object.hasOwn(targets, node)) return;
   state.targets.set(change, withoutTarget(targets, node));
   alterQueue(state);
 }
@@ -159,7 +260,7 @@ function leaveTargets(state: State, change: string, node: string): void {
 /** A rendering that has not started becomes outdated when one of its nodes is relabelled or leaves. */
 function outdate(state: State, node: string): void {
   for (const [name, targets] of [...state.targets.entries()]) {
-    if (state.changes.get(name)?.rollout === 'none' && targets[node] !== undefined)
+    if (state.changes.get(name)?.rollout === 'none' && Object.hasOwn(targets, node))
       patch(state, name, { outdated: true });
   }
 }

@@ -18,9 +18,9 @@ const MAX_PLANS = 4;
 export function gathering(digest: Digest): GatherFunction {
   const plans = new Map<string, Plan>();
   return function* gather(needs, state) {
-    const found = new Map<string, GatherResult>();
-    for (const need of needs) found.set(need.key, yield* gatherOne(need, state));
-    return found;
+    const results = new Map<string, GatherResult>();
+    for (const need of needs) results.set(need.key, yield* gatherOne(need, state));
+    return results;
   };
 
   function* gatherOne(need: RenderNeed, state: State): Gathering<GatherResult> {
@@ -36,19 +36,19 @@ export function gathering(digest: Digest): GatherFunction {
         yield* hashFragments(state, digest);
         return { did: 'hash-fragments' };
       case 'plan':
-        return { did: 'plan', plan: yield* plan(need.body, need.again, state) };
+        return { did: 'plan', plan: yield* plan(need, state) };
     }
   }
 
-  function* plan(body: unknown, again: boolean, state: State): Gathering<Plan> {
-    const id = digest(JSON.stringify(body));
-    const known = again ? plans.get(id) : undefined;
-    if (known !== undefined) return known;
-    const made = yield* planChange(state, body, digest);
+  function* plan(need: RenderNeed & { readonly do: 'plan' }, state: State): Gathering<Plan> {
+    const id = digest(JSON.stringify([need.source, need.body]));
+    const cached = need.again ? plans.get(id) : undefined;
+    if (cached !== undefined) return cached;
+    const plan = yield* planChange(state, need, digest);
     plans.delete(id);
-    plans.set(id, made);
+    plans.set(id, plan);
     for (const oldest of [...plans.keys()].slice(0, -MAX_PLANS)) plans.delete(oldest);
-    return made;
+    return plan;
   }
 }
 
@@ -57,6 +57,6 @@ function* change(name: string, replaces: readonly string[], state: State, digest
   if (content === undefined) throw new Error(`cannot render ${name}: unknown node`);
   const { texts, ...rendering } = yield* renderChange(state, content, replaces, digest);
   const { targets } = rendering;
-  yield* putConfigs([...texts].map(([node, text]) => ({ node, text, hash: targets[node]?.to ?? '' })));
+  yield* putConfigs(Object.entries(targets).map(([node, { to }]) => ({ node, text: texts.get(node) ?? '', hash: to })));
   return { did: 'render-change', rendering, blobs: yield* putTargets(name, targets), targets };
 }

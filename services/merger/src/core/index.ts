@@ -1,5 +1,6 @@
 export { mergerCore } from './merger.js';
 export { planChange } from './plan.js';
-export { areTargetsNamed, namedConfigs } from './named.js';
+export { areTargetsReferenced, referencedConfigs, referencedObjects } from './references.js';
 export { publishedInput, type GatherResult, type Input, type RenderNeed, type Request } from './inputs.js';
+export { stateBefore, whyNoRetry } from './state-before.js';
 export type { State } from './state.js';

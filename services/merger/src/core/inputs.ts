@@ -1,10 +1,19 @@
-import type { PlanAnswer, Reason, Targets } from '#libs/contracts';
+import { ID_HEADER, sourceOf, type PlanAnswer, type Reason, type Targets } from '#libs/contracts';
 import type { Need } from '#libs/engine';
 import type { ChangeRendering, NodeRendering } from './rendering.js';
 
 /** What the merger receives besides the ledger. */
 export type Input =
-  | { readonly type: 'published'; readonly sequence: number; readonly source: string; readonly text: string }
+  | {
+      readonly type: 'published';
+      readonly sequence: number;
+      readonly source: string;
+      readonly text: string;
+      /** The header Sluice-Id; undefined if the message has none. */
+      readonly id?: string | undefined;
+      /** When the server stored the message, in milliseconds since 1970. */
+      readonly storedMs: number;
+    }
   | { readonly type: 'request'; readonly request: Request };
 
 /** A message of the stream CHANGES as an input. */
@@ -12,17 +21,34 @@ export const publishedInput = ({
   sequence,
   subject,
   text,
+  headers,
+  storedMs,
 }: {
   readonly sequence: number;
   readonly subject: string;
   readonly text: string;
-}): Input => ({ type: 'published', sequence, source: subject.slice('config.desired.'.length), text });
+  readonly headers: Readonly<Record<string, string>>;
+  readonly storedMs: number;
+}): Input => ({
+  type: 'published',
+  sequence,
+  source: sourceOf(subject),
+  text,
+  id: idIn(headers),
+  storedMs,
+});
+
+/** NATS compares the names of headers as they are written, and people do not. */
+const idIn = (headers: Readonly<Record<string, string>>): string | undefined =>
+  Object.entries(headers).find(([name]) => name.toLowerCase() === ID_HEADER.toLowerCase())?.[1];
 
 /** Requests of people under `ops.config`. */
 export type Request = {
   readonly op: 'plan';
   readonly id: string;
   readonly body: unknown;
+  /** Who would publish it; undefined if the request does not say. */
+  readonly source: string | undefined;
   readonly cursor: string;
   readonly limit: number;
 };
@@ -35,6 +61,7 @@ export type RenderNeed =
   | (Need & {
       readonly do: 'plan';
       readonly body: unknown;
+      readonly source: string | undefined;
       /** A further page of a plan that was already computed. */ readonly again: boolean;
     });
 

@@ -6,28 +6,37 @@ import { mergerCore, type GatherResult, type Input, type RenderNeed, type State 
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** The merger on a ledger in memory, and words for what specs say again and again. */
+/** The metadata of a message. */
+export interface MessageHead {
+  readonly id?: string;
+  readonly storedMs?: number;
+}
+
+/** The merger on a ledger in memory, with helpers for its specs. */
 export class Merger extends LedgerCopy<State, Input, RenderNeed, GatherResult> {
   constructor(ledger = new MemoryLedger(), core = mergerCore(sha256)) {
     super(core, ledger);
   }
 
-  /** Nodes that have joined and got what the committed state gives them. */
+  /** Nodes that have joined and have the config of the committed state. */
   fleet(names: readonly string[], role = ''): this {
     this.given(...names.map((node) => joined(node, role === '' ? {} : { role })));
     this.when();
     return this;
   }
 
-  /** A change as it is published: the message that has this sequence in CHANGES. */
-  publishes(sequence: number, ...says: readonly (Fragment | { readonly gone: FragmentRef })[]): readonly NewFact[] {
-    return this.publishesText(sequence, JSON.stringify(changeBody(says)));
+  /** A change as it is published: the message with this sequence in CHANGES. */
+  publishes(
+    sequence: number,
+    ...fragments: readonly (Fragment | { readonly gone: FragmentRef })[]
+  ): readonly NewFact[] {
+    return this.publishesText(sequence, JSON.stringify(changeBody(fragments)));
   }
-  publishesText(sequence: number, text: string, source = 'me'): readonly NewFact[] {
-    return this.when({ type: 'published', sequence, source, text });
+  publishesText(sequence: number, text: string, source = 'me', more: MessageHead = {}): readonly NewFact[] {
+    return this.when({ type: 'published', sequence, source, text, storedMs: sequence, ...more });
   }
 
-  /** The way of a change that nobody hinders, as the other services tell it. */
+  /** The facts of a change that succeeds, as the other services append them. */
   starts(change: string, replaces: readonly string[] = []): readonly NewFact[] {
     for (const older of replaces) this.given(factOf('rollout.superseded', { change: older, by: change }));
     return this.given(
@@ -38,8 +47,8 @@ export class Merger extends LedgerCopy<State, Input, RenderNeed, GatherResult> {
   completes(change: string): readonly NewFact[] {
     return this.given(factOf('rollout.complete', { change })).when();
   }
-  commits(sequence: number, ...says: Parameters<Merger['publishes']>[1][]): readonly NewFact[] {
-    this.publishes(sequence, ...says);
+  commits(sequence: number, ...fragments: Parameters<Merger['publishes']>[1][]): readonly NewFact[] {
+    this.publishes(sequence, ...fragments);
     this.starts(`c${sequence}`);
     return this.completes(`c${sequence}`);
   }
@@ -52,11 +61,11 @@ export class Merger extends LedgerCopy<State, Input, RenderNeed, GatherResult> {
   }
 }
 
-export const changeBody = (says: readonly (Fragment | { readonly gone: FragmentRef })[]) => ({
-  apply: says.flatMap((one) =>
+export const changeBody = (fragments: readonly (Fragment | { readonly gone: FragmentRef })[]) => ({
+  apply: fragments.flatMap((one) =>
     'gone' in one ? [] : [{ apiVersion: API_VERSION, kind: one.kind, metadata: { name: one.name }, spec: one.spec }],
   ),
-  delete: says.flatMap((one) => ('gone' in one ? [one.gone] : [])),
+  delete: fragments.flatMap((one) => ('gone' in one ? [one.gone] : [])),
 });
 
 export const rendered = (

@@ -1,6 +1,8 @@
+import type { Fragment, NewFact } from '#libs/contracts';
 import {
   accepted,
   changed,
+  committed,
   ended,
   factOf,
   file,
@@ -9,6 +11,7 @@ import {
   left,
   linesOf,
   pool,
+  renderedChange,
   renderedNode,
 } from '#libs/testing';
 import { API_VERSION } from '#libs/manifests';
@@ -19,10 +22,10 @@ const EMPTY = emptyHash(sha256);
 const fleetOf = (...names: readonly string[]) => new Merger().fleet(names);
 const gone = (kind: string, name: string) => ({ gone: { kind, name } });
 
-describe('what is published', () => {
-  it('is accepted under the sequence of its message, and rendered', () => {
-    const said = fleetOf('n0').publishes(7, file('motd', 'hello'));
-    expect(linesOf(said, 'change', 'source', 'attempt', 'nodes')).toEqual([
+describe('a published change', () => {
+  it('is accepted with the sequence of its message as id, and rendered', () => {
+    const facts = fleetOf('n0').publishes(7, file('motd', 'hello'));
+    expect(linesOf(facts, 'change', 'source', 'attempt', 'nodes')).toEqual([
       'config.accepted c7 me',
       'config.rendered c7 1 1',
     ]);
@@ -42,7 +45,7 @@ describe('what is published', () => {
     ['{"apply": []}', 'empty-change'],
     [JSON.stringify(changeBody([file('a', 'x'), file('a', 'y')])), 'duplicate'],
     [JSON.stringify(changeBody([fragment('File', 'a', { path: 'etc', content: '' })])), 'bad-path'],
-  ])('without form is rejected at once: %s', (text, code) => {
+  ])('with invalid form is rejected at once: %s', (text, code) => {
     const m = fleetOf('n0');
     expect(m.publishesText(1, text)).toMatchObject([
       { type: 'config.rejected', change: 'c1', stage: 'schema', reasons: [{ code }] },
@@ -51,25 +54,25 @@ describe('what is published', () => {
     expect(m.publishesText(1, text)).toEqual([]);
   });
 
-  it('that cannot be rendered on a node is reviewed all the same, so that every reason is said at once', () => {
+  it('that cannot be rendered on a node is still reviewed, so that every reason is reported at once', () => {
     const m = fleetOf('n0');
-    const said = m.publishes(1, file('a', 'in {{ node.labels.zone }}'), file('b', 'x'));
-    expect(said).toContainEqual(
+    const facts = m.publishes(1, file('a', 'in {{ node.labels.zone }}'), file('b', 'x'));
+    expect(facts).toContainEqual(
       expect.objectContaining({
         type: 'config.rendered',
         problems: [expect.objectContaining({ fragment: 'File/a', field: 'spec.content' })],
       }),
     );
-    expect(Object.keys(rendered(said)[0]?.targets ?? {})).toEqual(['n0']);
+    expect(Object.keys(rendered(facts)[0]?.targets ?? {})).toEqual(['n0']);
   });
 
-  it('under a source that is no label is rejected', () => {
+  it('from a source that is not a label is rejected', () => {
     expect(fleetOf().publishesText(1, JSON.stringify(changeBody([file('a', 'x')])), 'Not A Label')).toMatchObject([
       { reasons: [{ code: 'bad-source' }] },
     ]);
   });
 
-  it('without form is rejected even while others hold the queue', () => {
+  it('with invalid form is rejected even while others block the queue', () => {
     const m = fleetOf('n0');
     m.publishes(1, file('a', 'x'));
     expect(m.publishesText(2, '{')).toMatchObject([{ type: 'config.rejected', change: 'c2' }]);
@@ -77,7 +80,7 @@ describe('what is published', () => {
 });
 
 describe('the queue', () => {
-  it('lets changes that share neither node nor fragment run side by side', () => {
+  it('lets changes without a common node or fragment run in parallel', () => {
     const m = new Merger().fleet(['a0'], 'a').fleet(['b0'], 'b');
     m.publishes(1, file('one', 'x', 'a'));
     expect(rendered(m.publishes(2, file('two', 'x', 'b')))).toHaveLength(1);
@@ -86,16 +89,16 @@ describe('the queue', () => {
   it.each([
     ['a node', [file('two', 'x', 'a')]],
     ['a policy', [pool('edge', 2), file('two', 'x', 'b')]],
-    ['what one of them deletes', [gone('File', 'one'), file('two', 'x', 'b')]],
-  ])('lets the later wait that shares %s', (_, says) => {
+    ['a fragment that one of them deletes', [gone('File', 'one'), file('two', 'x', 'b')]],
+  ])('makes the later change wait if both share %s', (_, fragments) => {
     const m = new Merger().fleet(['a0'], 'a').fleet(['b0'], 'b');
     m.publishes(1, file('one', 'x', 'a'), pool('edge', 1), file('more', 'x', 'a'));
-    const said = m.publishes(2, ...says);
-    expect(linesOf(said.slice(1), 'change', 'waitsFor')).toEqual(['config.waiting c2 ["c1"]']);
+    const facts = m.publishes(2, ...fragments);
+    expect(linesOf(facts.slice(1), 'change', 'waitsFor')).toEqual(['config.waiting c2 ["c1"]']);
     expect(m.view('changes', 'c2')).toMatchObject({ phase: 'waiting', waitsFor: ['c1'] });
   });
 
-  it('names all that a change waits for, says so once, and renders it when they have ended', () => {
+  it('records once which changes a change waits for, and renders it when they have ended', () => {
     const m = new Merger().fleet(['a0'], 'a').fleet(['b0'], 'b');
     m.publishes(1, file('one', 'x', 'a'));
     m.publishes(2, file('two', 'x', 'b'));
@@ -107,11 +110,11 @@ describe('the queue', () => {
       'config.waiting c3 ["c2"]',
     ]);
     m.starts('c2');
-    const said = m.completes('c2');
-    expect(rendered(said)).toMatchObject([{ change: 'c3', attempt: 1, nodes: 2 }]);
+    const facts = m.completes('c2');
+    expect(rendered(facts)).toMatchObject([{ change: 'c3', attempt: 1, nodes: 2 }]);
   });
 
-  it('goes on behind a change that was rejected', () => {
+  it('continues after a change that was rejected', () => {
     const m = fleetOf('n0');
     m.publishes(1, file('one', 'x'));
     m.publishes(2, file('two', 'x'));
@@ -120,7 +123,7 @@ describe('the queue', () => {
     ).toMatchObject([{ change: 'c2' }]);
   });
 
-  it('orders by number and not by text', () => {
+  it('is sorted by number, not by text', () => {
     const m = fleetOf('n0');
     m.publishes(9, file('one', 'x'));
     expect(linesOf(m.publishes(10, file('two', 'x')).slice(1), 'change', 'waitsFor')).toEqual([
@@ -130,17 +133,17 @@ describe('the queue', () => {
 });
 
 describe('a correction', () => {
-  it('of what waits for nodes that another is at work on waits for that one too, and says so', () => {
+  it('also waits for another change that is in progress on nodes it waits for, and records that', () => {
     const m = fleetOf('n0');
     m.publishes(1, file('motd', 'first'));
     m.starts('c1');
     m.publishes(2, file('other', 'second'));
-    const said = m.publishes(3, gone('File', 'other')); // by itself it touches no node: the file is not there
-    expect(linesOf(said, 'change', 'waitsFor')).toEqual(['config.accepted c3', 'config.waiting c3 ["c1"]']);
+    const facts = m.publishes(3, gone('File', 'other')); // by itself it touches no node, because the file does not exist
+    expect(linesOf(facts, 'change', 'waitsFor')).toEqual(['config.accepted c3', 'config.waiting c3 ["c1"]']);
     expect(rendered(m.completes('c1')).at(-1)).toMatchObject({ change: 'c3', replaces: ['c2'] });
   });
 
-  it('is a change that touches every fragment of those it overlaps: it replaces them at once', () => {
+  it('is a change that touches every fragment of those that it overlaps, and replaces them at once', () => {
     const m = fleetOf('n0');
     m.publishes(1, file('motd', 'bad'));
     m.starts('c1');
@@ -149,7 +152,7 @@ describe('a correction', () => {
     ]);
   });
 
-  it('is rendered on the committed state without the older, over the nodes of both', () => {
+  it('is rendered on the committed state without the older change, for the nodes of both', () => {
     const m = new Merger().fleet(['a0'], 'a').fleet(['b0'], 'b');
     m.publishes(1, file('motd', 'bad', 'a'));
     m.starts('c1');
@@ -162,24 +165,24 @@ describe('a correction', () => {
     ['has failed', 'rollout.reverting'],
     ['is complete', 'rollout.complete'],
     ['is aborted', 'rollout.aborted'],
-  ] as const)('of what %s meanwhile waits for its end, and is rendered again', (_, type) => {
+  ] as const)('waits for the end of a change that %s meanwhile, and is rendered again', (_, type) => {
     const m = fleetOf('n0');
     m.publishes(1, file('motd', 'bad'));
     m.starts('c1');
     m.publishes(2, file('motd', 'good'));
-    const said = [
+    const facts = [
       ...m.given(factOf(type, { change: 'c1' })).when(),
       ...(type === 'rollout.complete' ? [] : m.given(factOf('rollout.reverted', { change: 'c1' })).when()),
     ];
-    expect(rendered(said)).toMatchObject([{ change: 'c2', attempt: 2, replaces: [] }]);
+    expect(rendered(facts)).toMatchObject([{ change: 'c2', attempt: 2, replaces: [] }]);
   });
 
-  it('takes the place of the older: what waited for that waits on', () => {
+  it('replaces the older change, and changes that waited for that one still wait', () => {
     const m = new Merger().fleet(['a0'], 'a').fleet(['b0'], 'b');
     m.publishes(1, file('motd', 'bad', 'a'));
     m.starts('c1');
     expect(linesOf(m.publishes(2, file('other', 'x', 'a')).slice(1), 'waitsFor')).toEqual(['config.waiting ["c1"]']);
-    // It leads the nodes of c1 back, on which c2 waits; by itself it shares nothing with c2.
+    // It reverts the nodes of c1, for which c2 waits. By itself it shares nothing with c2.
     expect(rendered(m.publishes(3, file('motd', 'good', 'b')))).toMatchObject([{ change: 'c3', replaces: ['c1'] }]);
     expect(m.phase('c3')).toBe('rendered');
     expect(linesOf(m.starts('c3', ['c1']), 'change', 'waitsFor')).toEqual([
@@ -189,7 +192,45 @@ describe('a correction', () => {
     expect(rendered(m.completes('c3'))).toMatchObject([{ change: 'c2' }]);
   });
 
-  it('that does not touch all of it waits', () => {
+  it('of a change that rolls out passes changes of other fragments that wait behind that', () => {
+    const m = fleetOf('n0');
+    m.publishes(1, file('motd', 'bad'));
+    m.starts('c1');
+    expect(linesOf(m.publishes(2, file('other', 'x')).slice(1), 'waitsFor')).toEqual(['config.waiting ["c1"]']);
+    expect(rendered(m.publishes(3, file('motd', 'good')))).toMatchObject([{ change: 'c3', replaces: ['c1'] }]);
+    expect(linesOf(m.starts('c3', ['c1']), 'change', 'waitsFor')).toEqual([
+      'config.ended c1',
+      'config.waiting c2 ["c3"]',
+    ]);
+    expect(rendered(m.completes('c3'))).toMatchObject([{ change: 'c2', replaces: [] }]);
+  });
+
+  it('waits for those if they no longer wait, because the change that it corrects has ended', () => {
+    const m = fleetOf('n0');
+    m.publishes(1, file('motd', 'bad'));
+    m.starts('c1');
+    m.publishes(2, file('other', 'x'));
+    m.publishes(3, file('motd', 'good'));
+    const facts = m.completes('c1');
+    expect(rendered(facts)).toMatchObject([{ change: 'c2' }]);
+    expect(m.view('changes', 'c3')).toMatchObject({ phase: 'waiting', waitsFor: ['c2'] });
+  });
+
+  it('passes none that touch its fragments, and what corrects nothing passes none', () => {
+    const m = fleetOf('n0');
+    m.publishes(1, file('motd', 'bad'));
+    m.starts('c1');
+    m.publishes(2, file('motd', 'x'), file('more', 'x'), file('most', 'x'));
+    m.publishes(3, file('other', 'x'));
+    m.publishes(4, file('motd', 'good'));
+    m.publishes(5, file('last', 'x'));
+    expect(['c4', 'c5'].map((change) => m.view('changes', change).waitsFor)).toEqual([
+      ['c1', 'c2', 'c3'],
+      ['c1', 'c2', 'c3', 'c4'],
+    ]);
+  });
+
+  it('that does not touch all fragments waits', () => {
     const m = fleetOf('n0');
     m.publishes(1, file('motd', 'bad'), file('more', 'x'));
     expect(linesOf(m.publishes(2, file('motd', 'good')).slice(1), 'waitsFor')).toEqual(['config.waiting ["c1"]']);
@@ -205,17 +246,17 @@ describe('rendering', () => {
     expect(moved?.targets['a0']?.to).toBe(EMPTY);
   });
 
-  it('counts who is touched and stays as it is', () => {
+  it('counts nodes that are touched but keep their config', () => {
     const m = fleetOf('n0', 'n1');
     m.commits(1, file('motd', 'same'));
     expect(rendered(m.publishes(2, file('motd', 'same')))).toMatchObject([{ nodes: 0, unchanged: 2 }]);
   });
 
-  it('takes in who is deferred, though its config stays the same', () => {
+  it('leaves out deferred nodes whose config stays the same: they get it outside the rollout', () => {
     const m = fleetOf('n0', 'n1');
     m.commits(1, file('motd', 'same'));
     m.given(factOf('node.deferred', { node: 'n1', reason: 'silent' }));
-    expect(Object.keys(rendered(m.publishes(2, file('motd', 'same')))[0]?.targets ?? {})).toEqual(['n1']);
+    expect(Object.keys(rendered(m.publishes(2, file('motd', 'same')))[0]?.targets ?? {})).toEqual([]);
   });
 
   it('starts from the committed hash, so that `from` is what a rollback restores', () => {
@@ -239,22 +280,22 @@ describe('rendering', () => {
     expect(named?.targets['n0']?.recipe).toBe(named?.targets['n1']?.recipe);
   });
 
-  it('hands what it cannot render to the review, with fragment and field', () => {
-    const said = fleetOf('n0').publishes(1, file('motd', '{{ node.labels.zone }}'));
-    expect(said.at(-1)).toMatchObject({
+  it('passes errors on to the review, with fragment and field', () => {
+    const lines = fleetOf('n0').publishes(1, file('motd', '{{ node.labels.zone }}'));
+    expect(lines.at(-1)).toMatchObject({
       type: 'config.rendered',
       problems: [{ fragment: 'File/motd', field: 'spec.content', nodes: ['n0'] }],
     });
   });
 
-  it('is done again when a node that it touches is relabelled or leaves before the start', () => {
+  it('is repeated if a node that it touches is relabelled or leaves before the start', () => {
     const m = fleetOf('n0', 'n1');
     m.publishes(1, file('motd', 'x'));
     expect(rendered(m.given(changed('n0', { zone: 'b' })).when())).toMatchObject([{ change: 'c1', attempt: 2 }]);
     expect(rendered(m.given(left('n1')).when())).toMatchObject([{ change: 'c1', attempt: 3, nodes: 1 }]);
   });
 
-  it('refuses another purpose than the committed one, on whatever way it comes, and takes one that is new', () => {
+  it('refuses to change the purpose of a committed fragment, and accepts one for a new fragment', () => {
     const m = fleetOf('n0');
     const purposed = (content: string, labels: object) =>
       JSON.stringify({
@@ -268,7 +309,8 @@ describe('rendering', () => {
     expect(first.at(-1)).toMatchObject({ type: 'config.rendered', problems: [] });
     m.starts('c2');
     m.completes('c2');
-    const taken = m.publishesText(3, purposed('y', {}), 'kubernetes');
+    const takesOver = JSON.stringify({ apply: [JSON.parse(purposed('y', {}))], takeOver: true });
+    const taken = m.publishesText(3, takesOver, 'kubernetes');
     expect(taken.at(-1)).toMatchObject({
       problems: [
         {
@@ -281,26 +323,89 @@ describe('rendering', () => {
     });
   });
 
-  it('of a deletion of what is not there warns', () => {
+  it('warns about deleting a fragment that does not exist', () => {
     expect(fleetOf('n0').publishes(1, gone('File', 'never')).at(-1)).toMatchObject({
       type: 'config.rendered',
       warnings: [{ fragment: 'File/never', code: 'not-found' }],
     });
   });
 
-  it('of what selects no node warns, unless there is none to select', () => {
+  it('warns about a fragment that selects no node, unless there are no nodes', () => {
     const m = new Merger().fleet(['n0'], 'edge');
-    const says = [pool('a', 1, 'edge'), pool('b', 1, 'egde'), file('f', 'x', 'core')];
-    expect(m.publishes(1, ...says).at(-1)).toMatchObject({
+    const fragments = [pool('a', 1, 'edge'), pool('b', 1, 'egde'), file('f', 'x', 'core')];
+    expect(m.publishes(1, ...fragments).at(-1)).toMatchObject({
       warnings: [
         { fragment: 'Pool/b', field: 'spec.nodeSelector', code: 'selects-nothing' },
         { fragment: 'File/f', code: 'selects-nothing' },
       ],
     });
-    expect(new Merger().publishes(1, ...says).at(-1)).toMatchObject({ warnings: [] });
+    expect(new Merger().publishes(1, ...fragments).at(-1)).toMatchObject({ warnings: [] });
   });
 
-  it('says whether a warning is to reject the change', () => {
+  it('of a node on which a probe fails warns if the probe passes on no node, unless the change changes the probe', () => {
+    const m = fleetOf('n0', 'n1');
+    const app = (matches: string) => fragment('Probe', 'app', { file: { path: '/etc/a', matches } });
+    m.commits(1, app('^ok'));
+    const failing = (node: string) =>
+      factOf('node.unhealthy', { node, failingProbes: [{ probe: 'app', reason: 'it says no' }] });
+    const warnings = (sequence: number, ...fragments: readonly Fragment[]) => {
+      m.commits(sequence, ...fragments);
+      return m.view('changes', `c${sequence}`).warnings;
+    };
+    m.given(failing('n0'));
+    expect(warnings(2, file('f', 'x'))).toEqual([]);
+    m.given(failing('n1'));
+    const failsEverywhere = [{ fragment: 'Probe/app', code: 'fails-everywhere', nodes: ['n0', 'n1'] }];
+    expect(warnings(3, file('g', 'x'))).toMatchObject(failsEverywhere);
+    expect(warnings(4, file('g', 'y'), app('^ok'))).toMatchObject(failsEverywhere);
+    expect(warnings(5, app('^fine'))).toEqual([]);
+    m.given(factOf('node.healthy', { node: 'n0' }));
+    expect(warnings(6, file('h', 'x'))).toEqual([]);
+  });
+
+  it('warns of a probe that may take longer than its nodes have to confirm the change', () => {
+    const m = new Merger().fleet(['n0', 'n1'], 'edge').fleet(['n2'], 'core');
+    const edge = { nodeSelector: { matchLabels: { role: 'edge' } }, maxUnavailable: 1, applyTimeout: '30s' };
+    m.commits(1, fragment('Pool', 'edge', edge));
+    const warnings = (sequence: number, more: object) => {
+      m.commits(sequence, fragment('Probe', 'app', { file: { path: '/a', absent: true }, ...more }));
+      return m.view('changes', `c${sequence}`).warnings;
+    };
+    const message =
+      'one attempt may take 20s, but the nodes of the pool edge must confirm a change within 20s, two thirds of applyTimeout: use a shorter timeout, or a longer applyTimeout';
+    const slow = { fragment: 'Probe/app', field: 'spec.timeout', code: 'slow-probe' };
+    expect(warnings(2, { timeout: '20s' })).toEqual([{ ...slow, message, nodes: ['n0', 'n1'] }]);
+    expect(warnings(3, { timeout: '19s' })).toEqual([]);
+    expect(warnings(4, { timeout: '2m' })).toMatchObject([{ nodes: ['n0', 'n1'] }, { nodes: ['n2'] }]);
+    m.commits(5, fragment('Pool', 'edge', { ...edge, applyTimeout: '7s' }));
+    expect(warnings(6, {})).toMatchObject([{ ...slow, nodes: ['n0', 'n1'] }]);
+  });
+
+  it('of unhealthy nodes warns that a strict policy defers it there', () => {
+    const m = fleetOf('n0', 'n1', 'n2');
+    m.commits(1, fragment('RolloutPolicy', 'careful', { maxFailures: 0, health: 'strict' }), file('f', 'x'));
+    const failing = { failingProbes: [{ probe: 'app', reason: 'it says no' }] };
+    m.given(factOf('node.unhealthy', { node: 'n0', ...failing }), factOf('node.unhealthy', { node: 'n2', ...failing }));
+    const warnings = (sequence: number, ...fragments: readonly Fragment[]) => {
+      m.commits(sequence, ...fragments);
+      return m.view('changes', `c${sequence}`).warnings;
+    };
+    expect(warnings(2, file('f', 'y'))).toMatchObject([
+      { fragment: 'RolloutPolicy/careful', field: 'spec.health', code: 'unhealthy', nodes: ['n0', 'n2'] },
+    ]);
+    expect(warnings(3, file('f', 'y'))).toEqual([]);
+    expect(warnings(4, fragment('RolloutPolicy', 'careful', { maxFailures: 0 }), file('f', 'z'))).toEqual([]);
+  });
+
+  it('counts a node that cannot have its config, and warns that the change leaves it out', () => {
+    const m = new Merger().fleet(['n0', 'n1'], 'edge');
+    m.commits(1, file('site', '{{ node.labels.role }}'));
+    m.given(changed('n1', {}, ['kind:File'])).when();
+    const warnings = [{ fragment: 'File/site', field: 'spec.content', code: 'incompatible', nodes: ['n1'] }];
+    expect(m.publishes(2, file('motd', 'x')).at(-1)).toMatchObject({ nodes: 1, unchanged: 0, warnings });
+  });
+
+  it('says whether a warning rejects the change', () => {
     const strictOf = (strategy: object) =>
       fleetOf('n0')
         .publishesText(1, JSON.stringify({ ...changeBody([file('f', 'x')]), strategy }))
@@ -309,7 +414,7 @@ describe('rendering', () => {
     expect(strictOf({ strict: true })).toMatchObject({ type: 'config.rendered', strict: true });
   });
 
-  it('of a second pool for the same nodes warns', () => {
+  it('warns about a second pool for the same nodes', () => {
     const m = new Merger().fleet(['n0'], 'edge');
     m.commits(1, pool('a', 1, 'edge'));
     expect(m.publishes(2, pool('b', 1, 'edge')).at(-1)).toMatchObject({
@@ -317,15 +422,21 @@ describe('rendering', () => {
     });
   });
 
-  it('counts the nodes that change in their pools', () => {
+  it('counts the changed nodes of each pool', () => {
     const m = new Merger().fleet(['n0', 'n1'], 'edge').fleet(['m0']);
     m.commits(1, pool('edge', 1));
     expect(m.publishes(2, file('motd', 'x')).at(-1)).toMatchObject({ pools: { edge: 2, default: 1 } });
   });
+
+  it('counts them in a pool whose name every object has', () => {
+    const m = new Merger().fleet(['n0', 'n1'], 'edge');
+    m.commits(1, fragment('Pool', 'constructor', { nodeSelector: {}, maxUnavailable: 1 }));
+    expect(m.publishes(2, file('motd', 'x')).at(-1)).toMatchObject({ pools: { constructor: 2 } });
+  });
 });
 
 describe('the end of a change', () => {
-  it('commits what is complete, with a generation and the digest of the whole state', () => {
+  it('commits a complete rollout, with a generation and the digest of the whole state', () => {
     const m = fleetOf('n0');
     const first = m.commits(1, file('a', 'x'));
     const second = m.commits(2, file('b', 'x'));
@@ -336,14 +447,14 @@ describe('the end of a change', () => {
     expect(m.view('fragments', 'File.a')).toMatchObject({ change: 'c1', gone: false });
   });
 
-  it('of a deletion leaves the fragment shown as gone', () => {
+  it('marks the view of a deleted fragment as gone', () => {
     const m = fleetOf('n0');
     m.commits(1, file('a', 'x'));
     m.commits(2, gone('File', 'a'));
     expect(m.view('fragments', 'File.a')).toMatchObject({ change: 'c2', gone: true });
   });
 
-  it('is committed once, though two are told of it', () => {
+  it('commits once, even if two copies see the completion', () => {
     const m = fleetOf('n0');
     m.commits(1, file('a', 'x'));
     expect(m.given(factOf('rollout.complete', { change: 'c1' })).when()).toEqual([]);
@@ -371,7 +482,7 @@ describe('the end of a change', () => {
       [factOf('rollout.superseded', { change: 'c1', by: 'c2', reason: 'corrected by c2' })],
       'corrected by c2',
     ],
-  ])('is recorded as %s, and the committed state stays as it was', (outcome, facts, reason) => {
+  ])('is recorded as %s, and the committed state stays the same', (outcome, facts, reason) => {
     const m = fleetOf('n0');
     m.publishes(1, file('a', 'x'));
     m.starts('c1');
@@ -380,7 +491,7 @@ describe('the end of a change', () => {
     expect(m.state.fragments.size).toBe(0);
   });
 
-  it('of one that waits and is aborted comes at once', () => {
+  it('comes at once if it is aborted while it waits', () => {
     const m = fleetOf('n0');
     m.publishes(1, file('a', 'x'));
     m.publishes(2, file('b', 'x'));
@@ -389,7 +500,7 @@ describe('the end of a change', () => {
     ).toEqual(['config.ended c2 aborted']);
   });
 
-  it('commits two that ran side by side, one after the other', () => {
+  it('commits two changes that ran in parallel, one after another', () => {
     const m = new Merger().fleet(['a0'], 'a').fleet(['b0'], 'b');
     m.publishes(1, file('one', 'x', 'a'));
     m.publishes(2, file('two', 'x', 'b'));
@@ -402,46 +513,84 @@ describe('the end of a change', () => {
   });
 });
 
-describe('changes of long ago', () => {
-  it('are forgotten, and in every copy the same: in one that ended the latest as in one that only reads', () => {
-    const changes = Array.from({ length: 400 }, (_, i) => `c${i + 1}`);
+describe('old changes', () => {
+  it('are forgotten in the same way by every copy, whether it ended the latest change or only reads', () => {
+    const changes = Array.from({ length: 1_600 }, (_, i) => `c${i + 1}`);
     const m = new Merger().given(...changes.flatMap((change) => [accepted(change), ended(change, 'aborted')]));
-    expect(m.state.changes.size).toBe(400);
-    expect(linesOf(m.publishesText(401, 'no JSON'), 'change')).toEqual(['config.rejected c401']);
-    const kept = Array.from({ length: 200 }, (_, i) => `c${i + 202}`);
+    expect(m.state.changes.size).toBe(1_600);
+    m.core.takeTouched(m.state);
+    expect(linesOf(m.publishesText(1_601, 'no JSON'), 'change')).toEqual(['config.rejected c1601']);
+    const kept = Array.from({ length: 600 }, (_, i) => `c${i + 1_002}`);
     expect([...m.state.changes.keys()].sort()).toEqual(kept);
     expect([...new Merger(m.ledger).read().state.changes.keys()].sort()).toEqual(kept);
-    expect(m.phase('c401')).toBe('rejected');
+    expect(m.phase('c1601')).toBe('rejected');
+  });
+
+  const rolledOut = (change: string, name: string, end: NewFact): readonly NewFact[] => [
+    accepted(change, { apply: [fragment('File', name)] }),
+    renderedChange(change, {}),
+    factOf('rollout.started', { change }),
+    end,
+  ];
+  const flood = (from: number) =>
+    Array.from({ length: 1_601 }, (_, i) => `c${from + i}`).flatMap((change) => [
+      accepted(change),
+      ended(change, 'aborted'),
+    ]);
+  const isShown = (m: Merger, change: string) => m.core.view(m.state, { bucket: 'changes', key: change }) !== undefined;
+
+  it('of which the view is deleted are touched, so that the view is deleted', () => {
+    const m = new Merger().given(...flood(1));
+    expect(m.core.forgets).toEqual(['changes']);
+    expect([isShown(m, 'c1'), m.core.takeTouched(m.state).has('changes/c1')]).toEqual([false, true]);
+  });
+
+  it('that were rolled out stay when many others are rejected', () => {
+    const of = (number: number) => rolledOut(`c${number}`, 'a', committed(`c${number}`, number));
+    const m = new Merger().given(...of(1), ...of(2), ...flood(3));
+    expect([isShown(m, 'c1'), isShown(m, 'c2'), isShown(m, 'c3')]).toEqual([true, true, false]);
+  });
+
+  it('that failed stay until a later one is rolled out for each of their fragments', () => {
+    const failed = rolledOut('c1', 'a', ended('c1', 'aborted'));
+    const others = Array.from({ length: 202 }, (_, i) =>
+      rolledOut(`c${i + 2}`, 'b', ended(`c${i + 2}`, 'reverted')),
+    ).flat();
+    const m = new Merger().given(...failed, ...others, ...flood(300));
+    expect([isShown(m, 'c1'), isShown(m, 'c2'), isShown(m, 'c3')]).toEqual([true, false, true]);
+    m.given(...rolledOut('c2000', 'a', committed('c2000')), ...flood(2_001));
+    expect([isShown(m, 'c1'), isShown(m, 'c2000')]).toEqual([false, true]);
   });
 });
 
 describe('nodes outside rollouts', () => {
-  const said = (m: Merger) => linesOf(m.when(), 'node', 'cause', 'outdatedIn');
+  const facts = (m: Merger) => linesOf(m.when(), 'node', 'cause', 'outdatedIn');
 
   it('get the committed config when they join', () => {
     const m = fleetOf('n0');
     m.commits(1, file('a', 'x'));
-    expect(said(m.given(joined('n1')))).toEqual(['node.rendered n1 join []']);
+    expect(facts(m.given(joined('n1')))).toEqual(['node.rendered n1 join []']);
     expect(m.state.desired.get('n1')).toEqual(m.state.desired.get('n0'));
   });
 
-  it('get the new one after each commit that selects them though they were no targets', () => {
+  // Every object has a constructor.
+  it.each(['n1', 'constructor'])('get the new config after a commit that selects them, if not targets: %s', (late) => {
     const m = fleetOf('n0');
     m.publishes(1, file('a', 'x'));
     m.starts('c1');
-    said(m.given(joined('n1')));
+    facts(m.given(joined(late)));
     const after = m.completes('c1');
-    expect(linesOf(after, 'node', 'cause')).toEqual(['config.committed', 'node.rendered n1 commit']);
-    expect(m.state.desired.get('n1')).toEqual(m.state.desired.get('n0'));
+    expect(linesOf(after, 'node', 'cause')).toEqual(['config.committed', `node.rendered ${late} commit`]);
+    expect(m.state.desired.get(late)).toEqual(m.state.desired.get('n0'));
   });
 
-  it('leave the rollout whose target would be another after a relabel, and only then', () => {
+  it('leave the rollout if a relabel changes their target, and only then', () => {
     const m = fleetOf('n0', 'n1');
     m.given(changed('n0', { zone: 'a' }), changed('n1', { zone: 'a' })).when();
     m.publishes(1, file('a', '{{ node.labels.zone }}'));
     m.starts('c1');
-    expect(said(m.given(changed('n0', { zone: 'b' })))).toEqual(['node.rendered n0 relabel ["c1"]']);
-    expect(said(m.given(changed('n1', { zone: 'a', rack: '7' })))).toEqual(['node.rendered n1 relabel []']);
+    expect(facts(m.given(changed('n0', { zone: 'b' })))).toEqual(['node.rendered n0 relabel ["c1"]']);
+    expect(facts(m.given(changed('n1', { zone: 'a', rack: '7' })))).toEqual(['node.rendered n1 relabel []']);
   });
 
   it('leave with the committed config of their new labels, once that is committed', () => {
@@ -449,11 +598,11 @@ describe('nodes outside rollouts', () => {
     m.given(changed('n0', { zone: 'a' })).when();
     m.publishes(1, file('a', '{{ node.labels.zone }}'));
     m.starts('c1');
-    said(m.given(changed('n0', { zone: 'b' })));
+    facts(m.given(changed('n0', { zone: 'b' })));
     expect(linesOf(m.completes('c1'), 'node', 'cause')).toEqual(['config.committed', 'node.rendered n0 commit']);
   });
 
-  it('that the committed state does not fit are told with the problems, and hash nothing', () => {
+  it('with an invalid config are recorded with the problems, and get no hash', () => {
     const m = fleetOf();
     m.commits(1, file('a', '{{ node.labels.zone }}'));
     expect(m.given(joined('n0')).when()).toMatchObject([
@@ -461,14 +610,14 @@ describe('nodes outside rollouts', () => {
     ]);
   });
 
-  it('that do not fit are no reason to refuse a change that is not to blame', () => {
+  it('with an invalid config do not make an unrelated change fail', () => {
     const m = fleetOf();
     m.commits(1, file('a', '{{ node.labels.zone }}'));
     m.given(joined('n0')).when();
     expect(m.publishes(2, file('b', 'x')).at(-1)).toMatchObject({ type: 'config.rendered', problems: [] });
   });
 
-  it('are rendered before a change is, for its targets begin at what they have', () => {
+  it('are rendered before changes, because the targets start from their configs', () => {
     const m = fleetOf('n0');
     m.given(joined('n1'));
     expect(m.publishes(1, file('a', 'x')).map(({ type }) => type)).toEqual([
@@ -479,62 +628,7 @@ describe('nodes outside rollouts', () => {
   });
 });
 
-describe('plan', () => {
-  const plan = (m: Merger, ...says: Parameters<Merger['publishes']>[1][]) => {
-    const said = m.when({
-      type: 'request',
-      request: { op: 'plan', id: 'p1', body: changeBody(says), cursor: '', limit: 2 },
-    });
-    expect(said).toEqual([]);
-    const [answer] = m.answers;
-    if (answer?.ok !== true) throw new Error('no plan');
-    return answer.body as {
-      nodes: { node: string; changed: string[] }[];
-      next?: string;
-      rejected: { code: string }[];
-      waitsFor: string[];
-    };
-  };
-
-  it('says per node what would be, in pages, and changes nothing', () => {
-    const m = fleetOf('n0', 'n1', 'n2');
-    const body = plan(m, file('motd', 'x'));
-    expect(body).toMatchObject({
-      nodes: [
-        { node: 'n0', pool: 'default', from: EMPTY, actions: [{ kind: 'none' }], changed: ['/etc/motd'] },
-        { node: 'n1' },
-      ],
-      next: 'n1',
-      touched: 3,
-      pools: { default: { nodes: 3, budget: 1 } },
-    });
-  });
-
-  it('says what it would wait for, and what would be refused', () => {
-    const m = fleetOf('n0');
-    m.publishes(1, file('a', 'x'), file('b', 'x'));
-    expect(plan(m, file('c', '{{ node.labels.zone }}'))).toMatchObject({
-      waitsFor: ['c1'],
-      rejected: [
-        { fragment: 'File/c', code: 'unknown-template-key' },
-        { fragment: 'File/c', code: 'capability' },
-      ],
-    });
-  });
-
-  it('says that a config is known-bad', () => {
-    const m = fleetOf('n0');
-    const [wanted] = rendered(m.publishes(1, file('a', 'x')));
-    m.given(
-      changed('n0', {}, ['kind:File']),
-      factOf('config.judged', { hash: wanted?.targets['n0']?.to ?? '', recipe: 'r', lease: 'l', knownBad: true }),
-      factOf('config.rejected', { change: 'c1', stage: 'review', attempt: 1 }),
-    ).when();
-    expect(plan(m, file('a', 'x'))).toMatchObject({ rejected: [{ code: 'known-bad', nodes: ['n0'] }] });
-  });
-});
-
-it('takes a rendering of somebody else as its own', () => {
+it("a rendering that another copy appended is used like the copy's own", () => {
   const m = fleetOf('n0').given(renderedNode('n0', 'theirs'));
   expect(m.state.desired.get('n0')?.hash).toBe('theirs');
 });

@@ -1,4 +1,3 @@
-import { changeId, isDnsLabel, type Reason } from '#libs/contracts';
 import {
   answered,
   decided,
@@ -11,13 +10,14 @@ import {
   type Draft,
   type Now,
 } from '#libs/engine';
-import { readChange } from '#libs/manifests';
+import { durationMs } from '#libs/manifests';
 import { boundReasons } from '#libs/rules';
 import { digestWith } from './committed-digest.js';
 import { evolve, reads } from './evolve.js';
 import { gathering } from './gather.js';
 import type { GatherResult, Input, RenderNeed, Request } from './inputs.js';
-import { Queue, turnOf } from './queue.js';
+import { isBlocked, Queue, turnOf } from './queue.js';
+import { answerPublished, DEFAULT_QUOTA_BYTES, type PublishSettings, type PublishedInput } from './published.js';
 import { dump, load, MIGRATIONS, openByAge, State, type Change, NO_VERSION, type Progress } from './state.js';
 import { view, viewKeys } from './views.js';
 
@@ -28,7 +28,6 @@ type Results = ReadonlyMap<string, GatherResult>;
 const NODES_AT_ONCE = 500;
 /** How many changes are rendered at a time. A long rendering is often outdated before it is finished. */
 const CHANGES_AT_ONCE = 20;
-
 /**
  * The merger renders one config per node from all changes. Invariants after each of its batches:
  * 1. changes are accepted or rejected in the order of CHANGES, each of them once;
@@ -36,17 +35,20 @@ const CHANGES_AT_ONCE = 20;
  * 3. the committed state is the result of all committed changes, in the order of the ledger;
  * 4. a rendering is appended only if its inputs (committed state, labels) are still current.
  */
-export function mergerCore(digest: Digest): Core<State, Input, RenderNeed, GatherResult> {
+export function mergerCore(
+  digest: Digest,
+  quotaBytes = DEFAULT_QUOTA_BYTES,
+): Core<State, Input, RenderNeed, GatherResult> {
   return {
     name: 'merger',
-    version: 3,
+    version: 10,
     migrations: MIGRATIONS,
     reads,
     wantsTargets: true,
     gather: gathering(digest),
     initial: () => new State(),
     evolve,
-    decide: (state, inputs, gathered, now) => decide(state, inputs, gathered, now, digest),
+    decide: (state, inputs, gathered, now) => decide(state, inputs, gathered, now, { digest, quotaBytes }),
     remember: ({ progress }, memory) => {
       if (memory !== undefined) progress.queue = memory as Progress;
     },
@@ -54,6 +56,7 @@ export function mergerCore(digest: Digest): Core<State, Input, RenderNeed, Gathe
     takeTouched,
     viewKeys,
     view,
+    forgets: ['changes'],
     dump,
     load,
   };
@@ -64,51 +67,41 @@ function decide(
   inputs: readonly Input[],
   gathered: Results,
   now: Now,
-  digest: Digest,
+  means: PublishSettings,
 ): Decision<Input, RenderNeed> {
   const version = state.progress.version.get();
   let memory: Progress | undefined;
   const decision = decided<State, Input, RenderNeed>(state, now, evolve, (draft) => {
-    endChanges(draft, digest);
+    endChanges(draft, means.digest);
     renderNodes(draft, gathered);
-    for (const input of inputs) takeInput(draft, input, gathered);
+    for (const input of inputs) takeInput(draft, input, gathered, means);
     memory = advanceQueue(draft, gathered, version);
   });
   return { ...decision, memory };
 }
 
-function takeInput(draft: MergerDraft, input: Input, gathered: Results): void {
-  if (draft.full) draft.held.add(input);
-  else if (input.type === 'published') takePublished(draft, input);
+function takeInput(draft: MergerDraft, input: Input, gathered: Results, means: PublishSettings): void {
+  if (draft.full) draft.waiting.add(input);
+  else if (input.type === 'published') takePublished(draft, input, means);
   else takeRequest(draft, input, input.request, gathered);
 }
 
 /** Handles each change once, in the order of its stream. A message at or below the cursor was already handled. */
-function takePublished(draft: MergerDraft, { sequence, source, text }: Input & { readonly type: 'published' }): void {
-  if (sequence <= draft.state.cursor.get()) return;
-  draft.spend(text.length);
-  const change = changeId(sequence);
-  const refused = (reasons: readonly Reason[]): void =>
-    draft.emit({ type: 'config.rejected', change, stage: 'schema', attempt: 0, reasons: boundReasons(reasons) });
-  if (!isDnsLabel(source)) {
-    const message = `the source ${JSON.stringify(source)} (the subject after config.desired.) is not a DNS label`;
-    return refused([{ fragment: '', field: '', code: 'bad-source', message, nodes: [] }]);
-  }
-  const read = readChange(text);
-  if (read.ok) draft.emit({ type: 'config.accepted', change, source, ...read.change });
-  else refused(read.reasons);
+function takePublished(draft: MergerDraft, published: PublishedInput, means: PublishSettings): void {
+  if (published.sequence > draft.state.cursor.get()) answerPublished(draft, published, means);
 }
 
 function takeRequest(draft: MergerDraft, input: Input, request: Request, gathered: Results): void {
   // All pages of a plan must match: the first page computes the plan, the other pages reuse the stored result.
   const key = request.cursor === '' ? `plan|${request.id}|${basis(draft.state)}` : `plan|${request.id}`;
-  const found = gathered.get(key);
-  if (found?.did !== 'plan') {
-    draft.need({ key, do: 'plan', body: request.body, again: request.cursor !== '' });
-    draft.held.add(input);
+  const result = gathered.get(key);
+  if (result?.did !== 'plan') {
+    const { body, source, cursor } = request;
+    draft.need({ key, do: 'plan', body, source, again: cursor !== '' });
+    draft.waiting.add(input);
     return;
   }
-  draft.answers.set(input, planAnswer(found, request));
+  draft.answers.set(input, planAnswer(result, request));
 }
 
 const NO_PLAN = { nodes: [], warnings: [], waitsFor: [], pools: {}, touched: 0, unchanged: 0 };
@@ -116,7 +109,7 @@ const NO_PLAN = { nodes: [], warnings: [], waitsFor: [], pools: {}, touched: 0, 
 function planAnswer({ plan }: GatherResult & { readonly did: 'plan' }, page: Request): Answer {
   const rejected = boundReasons(plan.rejected);
   if (!('nodes' in plan)) return answered({ ...NO_PLAN, rejected });
-  const { shown, next } = pageOf(plan.nodes, page, ({ node }) => node);
+  const { items: shown, next } = pageOf(plan.nodes, page, ({ node }) => node);
   return answered({ ...plan, rejected, warnings: boundReasons(plan.warnings), nodes: shown, ...next });
 }
 
@@ -139,10 +132,10 @@ const end = (draft: MergerDraft, change: Change, outcome: string): void =>
 
 function commit(draft: MergerDraft, change: Change, digest: Digest): void {
   const { state } = draft;
-  const made = digestWith(state, change, digest, (bytes) => draft.spend(bytes));
-  if (made === undefined) return draft.need({ key: `hashes|${basis(state)}`, do: 'hash-fragments' });
+  const hashes = digestWith(state, change, digest, (bytes) => draft.spend(bytes));
+  if (hashes === undefined) return draft.need({ key: `hashes|${basis(state)}`, do: 'hash-fragments' });
   const generation = state.generation.get() + 1;
-  draft.emit({ type: 'config.committed', change: change.change, generation, digest: made });
+  draft.emit({ type: 'config.committed', change: change.change, generation, digest: hashes });
 }
 
 /** Renders nodes outside rollouts: those that joined, were relabelled, or are newly selected by a commit. */
@@ -153,10 +146,10 @@ function renderNodes(draft: MergerDraft, gathered: Results): void {
   const key = `nodes|${basis(state)}|${nodes[0] ?? ''}|${nodes.length}|${openByAge(state)
     .map((change) => `${change.change}.${change.rollout}`)
     .join()}`;
-  const found = gathered.get(key);
-  if (found?.did !== 'render-nodes') return draft.need({ key, do: 'render-nodes', nodes });
+  const result = gathered.get(key);
+  if (result?.did !== 'render-nodes') return draft.need({ key, do: 'render-nodes', nodes });
   const generation = state.generation.get();
-  for (const { node, hash, recipe, outdatedIn, problems } of found.nodes) {
+  for (const { node, hash, recipe, outdatedIn, problems } of result.nodes) {
     draft.emit({
       type: 'node.rendered',
       node,
@@ -189,11 +182,11 @@ function advanceQueue(draft: MergerDraft, gathered: Results, version: number): P
   const nameOf = (place: number): string => waiting[place % waiting.length]?.change ?? '';
   let left = before.version === version ? Math.min(before.left, waiting.length) : waiting.length;
   let place = first;
-  let asked = 0;
+  let advanced = 0;
   let next: string | undefined;
-  for (; left > 0 && !draft.full && asked < CHANGES_AT_ONCE; left -= 1, place += 1) {
+  for (; left > 0 && !draft.full && advanced < CHANGES_AT_ONCE; left -= 1, place += 1) {
     if (!advance(draft, waiting[place % waiting.length] as Change, queue, gathered)) continue;
-    asked += 1;
+    advanced += 1;
     next ??= nameOf(place);
   }
   // After a rendering, continue with the first change that needed it, and then check all others again.
@@ -205,6 +198,7 @@ function advanceQueue(draft: MergerDraft, gathered: Results, version: number): P
 
 /** Returns whether the change must be rendered before more can be decided about it. */
 function advance(draft: MergerDraft, change: Change, queue: Queue, gathered: Results): boolean {
+  if (isBlocked(change)) return false;
   const turn = turnOf(queue, change);
   if (turn.is === 'waiting') {
     if (change.phase !== 'waiting' || !same(change.waitsFor, turn.waitsFor))
@@ -218,12 +212,12 @@ function advance(draft: MergerDraft, change: Change, queue: Queue, gathered: Res
 
 function render(draft: MergerDraft, change: Change, replaces: readonly string[], gathered: Results): boolean {
   const key = `change|${change.change}|${change.attempt + 1}|${basis(draft.state)}|${replaces.join()}`;
-  const found = gathered.get(key);
-  if (found?.did !== 'render-change') {
+  const result = gathered.get(key);
+  if (result?.did !== 'render-change') {
     draft.need({ key, do: 'render-change', change: change.change, replaces });
     return true;
   }
-  const { nodes, unchanged, pools, problems, warnings } = found.rendering;
+  const { nodes, unchanged, pools, problems, warnings } = result.rendering;
   draft.emit(
     {
       type: 'config.rendered',
@@ -232,15 +226,21 @@ function render(draft: MergerDraft, change: Change, replaces: readonly string[],
       nodes,
       unchanged,
       pools,
-      targets: found.blobs,
+      targets: result.blobs,
       replaces,
       problems: boundReasons(problems),
       warnings: boundReasons(warnings),
       strict: change.strategy.strict === true,
+      ...needsTimeoutOf(change),
     },
-    found.targets,
+    result.targets,
   );
   return false;
+}
+
+function needsTimeoutOf({ strategy: { needsTimeout } }: Change): { readonly needsTimeoutMs?: number } {
+  const ms = needsTimeout === undefined ? undefined : durationMs(needsTimeout);
+  return ms === undefined ? {} : { needsTimeoutMs: ms };
 }
 
 const same = (a: readonly string[], b: readonly string[]): boolean =>

@@ -1,4 +1,4 @@
-import { overlaps, reachOf, type Reach, type Spend } from './reach.js';
+import { meets, overlaps, reachOf, type Reach, type Spend } from './reach.js';
 import { openByAge, type Change, type State } from './state.js';
 
 /** The position of a change in the queue: its turn has come (perhaps as a correction of others), or it waits. */
@@ -32,8 +32,8 @@ export class Queue {
   }
 
   reachOf(change: Change): Reach {
-    const known = this.reaches.get(change.change);
-    if (known !== undefined) return known;
+    const cached = this.reaches.get(change.change);
+    if (cached !== undefined) return cached;
     const reach = reachOf(this.state, change, this.spend);
     this.reaches.set(change.change, reach);
     return reach;
@@ -47,23 +47,31 @@ export class Queue {
 /**
  * The merge queue. A change waits for every open change that overlaps it (they share a node or a fragment) and that is
  * earlier or has already started. A later change can have started first if it is a correction, or if a node was
- * relabelled since. A change that touches every fragment of all the earlier ones corrects them and replaces them.
+ * relabelled since. A change that touches every fragment of all the earlier ones corrects them and replaces them. A
+ * correction of a change that has started passes earlier changes of other fragments that wait: a bad rollout must not
+ * go on only because somebody else is in the queue behind it.
  */
 export function turnOf(queue: Queue, change: Change): Turn {
   const place = queue.placeOf(change);
   const before: Change[] = [];
+  const passable = new Set<Change>();
   let isCorrection = true;
   // Starts with the latest change, and stops when it is certain that this change waits and enough changes are named.
   for (let at = queue.open.length - 1; at >= 0 && (isCorrection || before.length < MOST_NAMED); at -= 1) {
     const other = queue.open[at] as Change;
     if (at === place || (at > place && !isStarted(other)) || !queue.overlaps(other, change)) continue;
+    const sharesFragments = meets(queue.reachOf(other).ids, queue.reachOf(change).ids);
+    // What a change waits for may take a day, so it holds up nothing but its own fragments.
+    if (isBlocked(other) && !sharesFragments) continue;
     before.push(other);
-    isCorrection &&= at < place && isCorrectedBy(queue, other, change);
+    if (other.phase === 'waiting' && !isStarted(other) && !sharesFragments) passable.add(other);
+    else isCorrection &&= at < place && isCorrectedBy(queue, other, change);
   }
   before.reverse();
-  if (!isCorrection) return waitingFor(before);
-  const busy = busyWithNodesOf(queue, before);
-  return busy.length === 0 ? { is: 'now', replaces: before.map((other) => other.change) } : waitingFor(busy);
+  const replaced = before.filter((other) => !passable.has(other));
+  if (!isCorrection || (passable.size > 0 && !replaced.some(isStarted))) return waitingFor(before);
+  const busy = busyWithNodesOf(queue, replaced);
+  return busy.length === 0 ? { is: 'now', replaces: replaced.map((other) => other.change) } : waitingFor(busy);
 }
 
 const waitingFor = (changes: readonly Change[]): Turn => ({
@@ -84,10 +92,18 @@ function busyWithNodesOf(queue: Queue, replaced: readonly Change[]): readonly Ch
   );
 }
 
+/** It waits for fragments that do not exist yet. Once they may exist, it takes its place in the queue again. */
+export const isBlocked = ({ needs, outdated, rollout }: Change): boolean =>
+  needs.length > 0 && !outdated && rollout === 'none';
+
 const isStarted = ({ rollout }: Change): boolean => rollout !== 'none';
 
-/** A change that is aborted, reverting or ended cannot be corrected: the newer change waits until it has ended. */
+/**
+ * A change that is aborted, reverting or ended cannot be corrected: the newer change waits until it has ended. So it
+ * does if the older change is of another source, unless it may take over what belongs to others.
+ */
 function isCorrectedBy(queue: Queue, older: Change, newer: Change): boolean {
+  if (older.source !== newer.source && newer.takeOver !== true) return false;
   if (older.aborted || (isStarted(older) && older.rollout !== 'rolling')) return false;
   const { ids } = queue.reachOf(newer);
   for (const id of queue.reachOf(older).ids) if (!ids.has(id)) return false;

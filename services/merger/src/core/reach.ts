@@ -41,8 +41,8 @@ const SETS = new WeakMap<State, NodeSets>();
 
 function setsOf(state: State): NodeSets {
   const version = state.nodesVersion.get();
-  const known = SETS.get(state);
-  if (known?.version === version) return known;
+  const cached = SETS.get(state);
+  if (cached?.version === version) return cached;
   const sets = new NodeSets(version);
   SETS.set(state, sets);
   return sets;
@@ -68,9 +68,9 @@ class NodeSets {
       ([a], [b]) => (a < b ? -1 : 1),
     );
     if (first === undefined) return NOBODY;
-    if (more.length === 0) return this.known(first[0], () => nodesOf(state, first[1], spend));
-    return this.known([first, ...more].map(([text]) => text).join('\n'), () => {
-      const each = [first, ...more].map(([text, one]) => this.known(text, () => nodesOf(state, one, spend)));
+    if (more.length === 0) return this.cached(first[0], () => nodesOf(state, first[1], spend));
+    return this.cached([first, ...more].map(([text]) => text).join('\n'), () => {
+      const each = [first, ...more].map(([text, one]) => this.cached(text, () => nodesOf(state, one, spend)));
       spend(each.reduce((sum, { size }) => sum + size, 0) * LOOK_BYTES);
       return new Set(each.flatMap((set) => [...set]));
     });
@@ -78,8 +78,8 @@ class NodeSets {
 
   withTargets(own: NodeSet, targets: Targets | undefined, spend: Spend): NodeSet {
     if (targets === undefined) return own;
-    const known = this.wide.get(targets);
-    if (known?.own === own) return known.nodes;
+    const cached = this.wide.get(targets);
+    if (cached?.own === own) return cached.nodes;
     const names = Object.keys(targets);
     spend(names.length * LOOK_BYTES);
     const nodes = names.every((name) => own.has(name)) ? own : new Set([...own, ...names]);
@@ -90,33 +90,33 @@ class NodeSets {
   meets(a: NodeSet, b: NodeSet, spend: Spend): boolean {
     if (a === b) return a.size > 0;
     const pairs = this.pairs.get(a) ?? new WeakMap<NodeSet, boolean>();
-    const known = pairs.get(b);
-    if (known !== undefined) return known;
+    const cached = pairs.get(b);
+    if (cached !== undefined) return cached;
     spend(Math.min(a.size, b.size) * LOOK_BYTES);
-    const found = meets(a, b);
-    this.pairs.set(a, pairs.set(b, found));
-    return found;
+    const overlap = meets(a, b);
+    this.pairs.set(a, pairs.set(b, overlap));
+    return overlap;
   }
 
-  private known(key: string, make: () => NodeSet): NodeSet {
-    const known = this.sets.get(key);
-    if (known !== undefined) return known;
-    const made = make();
+  private cached(key: string, make: () => NodeSet): NodeSet {
+    const cached = this.sets.get(key);
+    if (cached !== undefined) return cached;
+    const set = make();
     if (this.sets.size >= MOST_SETS) this.sets.clear();
-    this.sets.set(key, made);
-    return made;
+    this.sets.set(key, set);
+    return set;
   }
 }
 
 function nodesOf(state: State, fragment: Fragment, spend: Spend): NodeSet {
   const selector = selectorOf(fragment);
   spend(state.nodes.size * LOOK_BYTES);
-  const found = new Set<string>();
-  for (const { node, labels } of state.nodes.values()) if (selects(selector, labels)) found.add(node);
-  return found;
+  const nodes = new Set<string>();
+  for (const { node, labels } of state.nodes.values()) if (selects(selector, labels)) nodes.add(node);
+  return nodes;
 }
 
-const meets = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean => {
+export const meets = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean => {
   const [small, large] = a.size < b.size ? [a, b] : [b, a];
   for (const item of small) if (large.has(item)) return true;
   return false;
@@ -127,17 +127,17 @@ const TEXTS = new WeakMap<Fragment, string>();
 const IDS = new WeakMap<Change['apply'], ReadonlySet<string>>();
 
 function selectorText(fragment: Fragment): string {
-  const known = TEXTS.get(fragment);
-  if (known !== undefined) return known;
+  const cached = TEXTS.get(fragment);
+  if (cached !== undefined) return cached;
   const text = JSON.stringify(selectorOf(fragment));
   TEXTS.set(fragment, text);
   return text;
 }
 
-/** The list of fragments is the key: it stays the same object in every phase of a change. */
-function idsOf(change: Change): ReadonlySet<string> {
-  const known = IDS.get(change.apply);
-  if (known !== undefined) return known;
+/** The fragments that a change touches. Their list is the key: it stays the same object in every phase of a change. */
+export function idsOf(change: Change): ReadonlySet<string> {
+  const cached = IDS.get(change.apply);
+  if (cached !== undefined) return cached;
   const ids = new Set([...change.apply, ...change.delete].map(fragmentId));
   IDS.set(change.apply, ids);
   return ids;

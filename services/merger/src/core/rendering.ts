@@ -1,7 +1,8 @@
-import { fragmentId, type Fragment, type Reason, type Target } from '#libs/contracts';
+import { fragmentId, reasonFor, type Fragment, type Reason, type Target } from '#libs/contracts';
 import { PAUSE, type Digest, type Steps } from '#libs/engine';
 import {
   budgetOf,
+  canonicalJson,
   choosePool,
   DEFAULT_POOL,
   poolPolicies,
@@ -13,12 +14,26 @@ import {
   emptyHash,
   renderNode,
   type RenderedConfig,
+  failingEverywhere,
+  leftOut,
   mergeReasons,
   newReasons,
+  type PoolPolicy,
 } from '#libs/rules';
-import { immutableReasons, isPolicyKind, MAX_CONFIG_BYTES, selectorOf, selects, utf8Bytes } from '#libs/manifests';
+import {
+  CONFIRM_SHARE,
+  durationMs,
+  immutableReasons,
+  isPolicyKind,
+  MAX_CONFIG_BYTES,
+  parseRolloutPolicy,
+  PROBE_TIMEOUT_MS,
+  selectorOf,
+  selects,
+  utf8Bytes,
+} from '#libs/manifests';
 import { touchedNodes } from './selection.js';
-import type { Change, NodeState, State } from './state.js';
+import { openByAge, touchedIds, type Change, type NodeState, type State } from './state.js';
 
 /** The result of rendering a change on top of the committed state. Nothing is written yet. */
 export interface ChangeRendering {
@@ -27,18 +42,23 @@ export interface ChangeRendering {
   readonly texts: ReadonlyMap<string, string>;
   readonly nodes: number;
   readonly unchanged: number;
+  /** How many nodes the change touches and does not reach, because their committed config has the same faults. */
+  readonly incompatible: number;
   readonly pools: Readonly<Record<string, number>>;
   readonly problems: readonly Reason[];
   readonly warnings: readonly Reason[];
 }
 
 type Content = Pick<Change, 'apply' | 'delete'>;
+type OwnedContent = Pick<Change, 'apply' | 'delete' | 'source' | 'takeOver'>;
 
-/** The committed fragments after the change is applied to them. */
-export function fragmentsWith(state: State, change: Content): readonly Fragment[] {
+/** The committed fragments after the changes are applied to them, one after another. */
+export function fragmentsWith(state: State, ...changes: readonly Content[]): readonly Fragment[] {
   const all = new Map(committedFragments(state).map((fragment) => [fragmentId(fragment), fragment]));
-  for (const ref of change.delete) all.delete(fragmentId(ref));
-  for (const fragment of change.apply) all.set(fragmentId(fragment), fragment);
+  for (const change of changes) {
+    for (const ref of change.delete) all.delete(fragmentId(ref));
+    for (const fragment of change.apply) all.set(fragmentId(fragment), fragment);
+  }
   return [...all.values()];
 }
 
@@ -59,17 +79,18 @@ export function* compiled(fragments: readonly Fragment[]): Steps<FragmentIndex> 
 /** Renders a change for the nodes that it touches, and for those of the changes that it corrects. Pauses per node. */
 export function* renderChange(
   state: State,
-  change: Content,
+  change: OwnedContent,
   replaces: readonly string[],
   digest: Digest,
 ): Steps<ChangeRendering> {
   const after = yield* compiled(fragmentsWith(state, change));
   let before: FragmentIndex | undefined;
-  const targets: Record<string, Target> = {};
+  const targets = new Map<string, Target>();
   const texts = new Map<string, string>();
-  const problems: Reason[] = [...fixedProblems(state, change)];
+  const problems: Reason[] = [...foreignProblems(state, change, replaces), ...fixedProblems(state, change)];
   const altered: NodeState[] = [];
-  let unchanged = 0;
+  const faults: Reason[] = [];
+  let [unchanged, incompatible] = [0, 0];
   for (const node of nodesOf(state, change, replaces)) {
     yield PAUSE;
     const rendered = renderNode(after.forNode(node.labels), { name: node.node, labels: node.labels }, digest);
@@ -80,6 +101,10 @@ export function* renderChange(
       const found = newReasons(reasons, old.reasons);
       problems.push(...found);
       // A change with problems reaches no node. Keep what could be rendered, so that the review finds further problems.
+      if (found.length === 0) {
+        incompatible += 1;
+        faults.push(...leftOut(reasons, node.node));
+      }
       if (found.length === 0 || rendered.reasons.length === 0) continue;
     }
     const from = state.desired.get(node.node) ?? { hash: emptyHash(digest), recipe: '' };
@@ -87,23 +112,31 @@ export function* renderChange(
     const needed =
       !same ||
       from.recipe !== rendered.recipe ||
-      state.deferred.has(node.node) ||
-      replaces.some((older) => state.targets.get(older)?.[node.node] !== undefined);
+      replaces.some((older) => Object.hasOwn(state.targets.get(older) ?? {}, node.node));
     if (same) unchanged += 1;
     else altered.push(node);
     if (!needed) continue;
-    targets[node.node] = { from: from.hash, to: rendered.hash, recipe: rendered.recipe };
+    targets.set(node.node, { from: from.hash, to: rendered.hash, recipe: rendered.recipe });
     texts.set(node.node, rendered.text);
   }
-  const pools = countPools(state, altered);
+  const pools = poolsWith(state, change, replaces);
+  const poolOf = poolsOf(state, altered, pools);
   return {
-    targets,
+    targets: Object.fromEntries(targets),
     texts,
     nodes: altered.length,
     unchanged,
-    pools,
+    incompatible,
+    pools: countPools(poolOf),
     problems: mergeReasons(problems),
-    warnings: [...warningsOf(state, change), ...(yield* idleSelectors(state, change))],
+    warnings: [
+      ...warningsOf(state, change, pools),
+      ...(yield* idleSelectors(state, change)),
+      ...(yield* failingProbes(state, change)),
+      ...unhealthyNodes(state, change, altered),
+      ...mergeReasons(faults),
+      ...slowProbes(fragmentsWith(state, change), altered, poolOf, pools),
+    ],
   };
 }
 
@@ -118,6 +151,19 @@ function nodesOf(state: State, change: Content, replaces: readonly string[]): re
     .sort()
     .map((name) => state.nodes.get(name))
     .filter((node): node is NodeState => node !== undefined);
+}
+
+/** Fragments of other sources. What a replaced change takes over, the one that corrects it takes over, too. */
+function foreignProblems(state: State, change: OwnedContent, replaces: readonly string[]): readonly Reason[] {
+  if (change.takeOver === true) return [];
+  const replaced = replaces.flatMap((older) => state.changes.get(older) ?? []);
+  const taken = new Set(replaced.filter(({ takeOver }) => takeOver === true).flatMap(touchedIds));
+  return touchedIds(change).flatMap((id) => {
+    const owner = state.fragments.get(id)?.source ?? change.source;
+    if (owner === change.source || taken.has(id)) return [];
+    const message = `belongs to the source ${owner}: change it there, or take it over (sluice apply --take-over; in JSON "takeOver": true; in Kubernetes the annotation sluice.dev/take-over=true)`;
+    return [reasonFor({ fragment: id }, 'owned-by', message)];
+  });
 }
 
 /** Changes of immutable parts of committed fragments. */
@@ -147,9 +193,12 @@ function largestOf({ config }: RenderedConfig): { readonly id: string; readonly 
   return sized.reduce((largest, one) => (one.size > largest.size ? one : largest), { id: '', size: 0 });
 }
 
-/** The pool of each node, by the same rule as in the scheduler. */
-export function poolsOf(state: State, nodes: readonly NodeState[]): ReadonlyMap<string, string> {
-  const pools = poolPolicies([...state.fragments.values()].map(({ fragment }) => fragment));
+/** Which of these pools each node is in, by the same rule as in the scheduler. */
+export function poolsOf(
+  state: State,
+  nodes: readonly NodeState[],
+  pools: ReadonlyMap<string, PoolPolicy>,
+): ReadonlyMap<string, string> {
   const selected = new Map(nodes.map((node) => [node.node, poolsSelecting(pools.values(), node.labels)]));
   const needsTie = [...selected.values()].some((names) => names.length > 1);
   const counts = new Map<string, number>();
@@ -160,13 +209,20 @@ export function poolsOf(state: State, nodes: readonly NodeState[]): ReadonlyMap<
   return new Map([...selected].map(([node, names]) => [node, choosePool(names, budget)]));
 }
 
-function countPools(state: State, nodes: readonly NodeState[]): Readonly<Record<string, number>> {
-  const counts: Record<string, number> = {};
-  for (const pool of poolsOf(state, nodes).values()) counts[pool] = (counts[pool] ?? 0) + 1;
-  return counts;
+/** The pools during the rollout of a change: those in open rollouts and in the change itself apply already. */
+export function poolsWith(state: State, change: Content, replaces: readonly string[]): ReadonlyMap<string, PoolPolicy> {
+  const open = openByAge(state).filter((other) => other.rollout !== 'none' && !replaces.includes(other.change));
+  return poolPolicies(fragmentsWith(state, ...open, change));
 }
 
-function warningsOf(state: State, change: Content): readonly Reason[] {
+function countPools(poolOf: ReadonlyMap<string, string>): Readonly<Record<string, number>> {
+  // Not in a record: `constructor` is the name of a pool that people may choose, and in the prototype of every object.
+  const counts = new Map<string, number>();
+  for (const pool of poolOf.values()) counts.set(pool, (counts.get(pool) ?? 0) + 1);
+  return Object.fromEntries(counts);
+}
+
+function warningsOf(state: State, change: Content, pools: ReadonlyMap<string, PoolPolicy>): readonly Reason[] {
   const missing = change.delete.filter((ref) => !state.fragments.has(fragmentId(ref)));
   const deletes = missing.map((ref) => ({
     fragment: fragmentId(ref),
@@ -175,7 +231,7 @@ function warningsOf(state: State, change: Content): readonly Reason[] {
     message: 'it cannot be deleted: it does not exist',
     nodes: [],
   }));
-  return [...deletes, ...sharedPoolWarnings(state, change)];
+  return [...deletes, ...sharedPoolWarnings(state, change, pools)];
 }
 
 /** Fragments and policies that select no node: often a misspelt label. In an empty fleet, none is expected to. */
@@ -202,10 +258,81 @@ function* idleSelectors(state: State, { apply }: Content): Steps<readonly Reason
   return found;
 }
 
-function sharedPoolWarnings(state: State, change: Content): readonly Reason[] {
+/** Committed probes that pass on no node, if the change touches one of these nodes: they do not protect it. */
+function* failingProbes(state: State, change: Content): Steps<readonly Reason[]> {
+  const touched = touchedNodes(state, change).flatMap(({ node }) => state.failing.get(node) ?? []);
+  const applied = new Map(change.apply.map((fragment) => [fragmentId(fragment), fragment]));
+  const deleted = new Set(change.delete.map(fragmentId));
+  const found: Reason[] = [];
+  for (const name of [...new Set(touched.map(({ probe }) => probe))].sort()) {
+    yield PAUSE;
+    const id = `Probe/${name}`;
+    const probe = deleted.has(id) ? undefined : state.fragments.get(id)?.fragment;
+    // People publish whole manifests: most of their fragments are as they were.
+    const isKept =
+      probe !== undefined && canonicalJson(applied.get(id)?.spec ?? probe.spec) === canonicalJson(probe.spec);
+    const warning = isKept ? failingEverywhere(probe, probedNodes(state)) : undefined;
+    if (warning !== undefined) found.push(warning);
+  }
+  return found;
+}
+
+/** Nodes that the change does not reach before their probes pass, because a RolloutPolicy says so. */
+function unhealthyNodes(state: State, change: Content, altered: readonly NodeState[]): readonly Reason[] {
+  const unhealthy = altered.filter(({ node }) => state.failing.has(node));
+  if (unhealthy.length === 0) return [];
+  const strict = fragmentsWith(state, change)
+    .filter(({ kind }) => kind === 'RolloutPolicy')
+    .map(parseRolloutPolicy)
+    .filter(({ health }) => health === 'strict');
+  const message =
+    'it has health: strict, and the probes of these nodes fail: the change is deferred there until they pass';
+  return mergeReasons(
+    unhealthy.flatMap(({ node, labels }) => {
+      const policy = strict.find(({ selector }) => selects(selector, labels));
+      if (policy === undefined) return [];
+      const fragment = `RolloutPolicy/${policy.name}`;
+      return [{ fragment, field: 'spec.health', code: 'unhealthy', message, nodes: [node] }];
+    }),
+  );
+}
+
+/** Probes of which one attempt may take longer than a node has to confirm the change. */
+function slowProbes(
+  fragments: readonly Fragment[],
+  altered: readonly NodeState[],
+  poolOf: ReadonlyMap<string, string>,
+  pools: ReadonlyMap<string, PoolPolicy>,
+): readonly Reason[] {
+  const leastMs = Math.min(DEFAULT_POOL.applyMs, ...[...pools.values()].map(({ applyMs }) => applyMs));
+  const slow = fragments.filter((one) => one.kind === 'Probe' && timeoutOf(one) >= leastMs * CONFIRM_SHARE);
+  return mergeReasons(
+    slow.flatMap((probe) =>
+      altered.flatMap(({ node, labels }) => {
+        const pool = poolOf.get(node) ?? 'default';
+        const { applyMs } = pools.get(pool) ?? DEFAULT_POOL;
+        const confirmMs = applyMs * CONFIRM_SHARE;
+        if (timeoutOf(probe) < confirmMs || !selects(selectorOf(probe), labels)) return [];
+        const message = `one attempt may take ${timeoutOf(probe) / 1_000}s, but the nodes of the pool ${pool} must confirm a change within ${Math.floor(confirmMs / 1_000)}s, two thirds of applyTimeout: use a shorter timeout, or a longer applyTimeout`;
+        return [{ fragment: fragmentId(probe), field: 'spec.timeout', code: 'slow-probe', message, nodes: [node] }];
+      }),
+    ),
+  );
+}
+
+/** In milliseconds. */
+function timeoutOf({ spec }: Fragment): number {
+  const { timeout } = spec as { readonly timeout?: unknown };
+  return timeout === undefined ? PROBE_TIMEOUT_MS : (durationMs(String(timeout)) ?? 0);
+}
+
+function* probedNodes({ nodes, failing }: State) {
+  for (const { node, labels } of nodes.values()) yield { node, labels, failingProbes: failing.get(node) ?? [] };
+}
+
+function sharedPoolWarnings(state: State, change: Content, pools: ReadonlyMap<string, PoolPolicy>): readonly Reason[] {
   const added = change.apply.filter(({ kind }) => kind === 'Pool');
   if (added.length === 0) return [];
-  const pools = poolPolicies(fragmentsWith(state, change).filter(({ kind }) => isPolicyKind(kind)));
   const shared = [...state.nodes.values()].filter((node) => {
     const names = poolsSelecting(pools.values(), node.labels);
     return names.length > 1 && names.some((name) => added.some((pool) => pool.name === name));
@@ -241,7 +368,7 @@ export function* renderNodes(state: State, names: readonly string[], digest: Dig
   const committed = yield* compiled(committedFragments(state));
   const open = [...state.targets.entries()].filter(([change]) => state.changes.get(change)?.rollout !== 'none');
   const indexes = new Map<string, FragmentIndex>();
-  const made: NodeRendering[] = [];
+  const renderings: NodeRendering[] = [];
   for (const name of names) {
     yield PAUSE;
     const node = state.nodes.get(name);
@@ -251,7 +378,7 @@ export function* renderNodes(state: State, names: readonly string[], digest: Dig
     const problems = [...reasons, ...tooLarge({ hash, recipe, text, reasons, config }, name)];
     const outdatedIn: string[] = [];
     for (const [change, targets] of open) {
-      const target = targets[name];
+      const target = Object.hasOwn(targets, name) ? targets[name] : undefined;
       if (target === undefined) continue;
       // Compiled only when needed: a node is a target of at most one rollout, and there may be hundreds of rollouts.
       const index = indexes.get(change) ?? (yield* compiled(fragmentsWith(state, contentOf(state, change))));
@@ -260,9 +387,16 @@ export function* renderNodes(state: State, names: readonly string[], digest: Dig
       if (now.reasons.length > 0 || now.hash !== target.to) outdatedIn.push(change);
     }
     const unusable = problems.length > 0;
-    made.push({ node: name, hash: unusable ? '' : hash, recipe: unusable ? '' : recipe, text, outdatedIn, problems });
+    renderings.push({
+      node: name,
+      hash: unusable ? '' : hash,
+      recipe: unusable ? '' : recipe,
+      text,
+      outdatedIn,
+      problems,
+    });
   }
-  return made;
+  return renderings;
 }
 
 const contentOf = (state: State, change: string): Content => state.changes.get(change) ?? { apply: [], delete: [] };

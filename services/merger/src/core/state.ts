@@ -1,4 +1,13 @@
-import { byAge, fragmentId, type Fragment, type Reason, type Target, type Targets } from '#libs/contracts';
+import {
+  byAge,
+  fragmentId,
+  isDnsLabel,
+  type FailingProbe,
+  type Fragment,
+  type Reason,
+  type Target,
+  type Targets,
+} from '#libs/contracts';
 import { Cell, dumpTables, loadTables, SortedSet, Table, UndoLog } from '#libs/engine';
 import type { Change as ChangeContent } from '#libs/manifests';
 
@@ -20,6 +29,10 @@ export interface Change extends ChangeContent {
   readonly rollout: RolloutPhase;
   readonly aborted: boolean;
   readonly waitsFor: readonly string[];
+  /** What it refers to and does not exist, as `Kind/name`: it waits until it does, and holds up no other fragments. */
+  readonly needs: readonly string[];
+  /** When it is rejected if it still waits for that, in milliseconds since 1970; 0 if it does not wait. */
+  readonly needsUntilMs: number;
   readonly attempt: number;
   /** The inputs of the attempt have changed. */
   readonly outdated: boolean;
@@ -34,23 +47,32 @@ export interface Change extends ChangeContent {
   readonly generation: number;
   readonly acceptedAt: string;
   readonly endedAt: string;
+  /** Outcome `duplicate`: the change that this one repeats. */
+  readonly duplicateOf?: string;
 }
 
 /** A change that is only planned: it has no id, and counts as newer than all others. */
-export const newChange = ({ apply, delete: gone, message, author, strategy, retryOf }: ChangeContent): Change => ({
+export const newChange = (
+  { apply, delete: gone, message, author, strategy, retryOf, takeOver, rollbackOf }: ChangeContent,
+  source: string,
+): Change => ({
   change: `c${Number.MAX_SAFE_INTEGER}`,
-  source: '',
+  source,
   apply,
   delete: gone,
   message,
   author,
   strategy,
   retryOf,
+  ...(takeOver === true ? { takeOver } : {}),
+  ...(rollbackOf === undefined ? {} : { rollbackOf }),
   phase: 'accepted',
   open: true,
   rollout: 'none',
   aborted: false,
   waitsFor: [],
+  needs: [],
+  needsUntilMs: 0,
   attempt: 0,
   outdated: true,
   replaces: [],
@@ -68,8 +90,51 @@ export const newChange = ({ apply, delete: gone, message, author, strategy, retr
 
 export interface CommittedFragment {
   readonly fragment: Fragment;
+  /** The change that last applied or deleted it. */
   readonly change: string;
+  /** The source that it belongs to. */
+  readonly source: string;
+  /** What that change replaced; undefined if it created or deleted the fragment. */
+  readonly replaced?: Pick<CommittedFragment, 'fragment' | 'source'>;
 }
+
+/** The first change that a source published with an id. */
+export interface FirstUse {
+  readonly change: string;
+  readonly digest: string;
+  readonly storedMs: number;
+}
+
+/** What a source has published on a day. */
+export interface Usage {
+  /** Days since 1970 in UTC. */
+  readonly day: number;
+  readonly bytes: number;
+  /** How many of its changes were rejected because they exceeded the quota. */
+  readonly refusals: number;
+}
+
+/**
+ * So many sources have a quota of their own. All others of that day share one, and so do sources with invalid names, so
+ * that names are no way around it.
+ */
+export const MOST_SOURCES = 1_000;
+const SHARED = '';
+
+/** The key in `usage` by which a source is counted. */
+export const quotaOf = ({ usage }: State, source: string): string =>
+  isDnsLabel(source) && (usage.has(source) || usage.size < MOST_SOURCES) ? source : SHARED;
+
+/** What counts for the quota of a source on the day of `nowMs`. */
+export function useOn(state: State, source: string, nowMs: number): Usage {
+  const [use, day] = [state.usage.get(quotaOf(state, source)), dayOf(nowMs)];
+  return use?.day === day ? use : { day, bytes: 0, refusals: 0 };
+}
+
+export const dayOf = (ms: number): number => Math.floor(ms / (24 * 3_600_000));
+
+/** The key of `firstUses`. A source is a DNS label, so the first slash ends it. */
+export const useKey = (source: string, id: string): string => `${source}/${id}`;
 
 export interface DesiredConfig {
   readonly hash: string;
@@ -105,11 +170,18 @@ export class State {
   readonly desired = new Table<string, DesiredConfig>(this.undo);
   /** The targets of the current attempt of each open change, without nodes that have left. */
   readonly targets = new Table<string, Targets>(this.undo);
-  readonly deferred = new Table<string, true>(this.undo);
   readonly knownBad = new Table<string, true>(this.undo);
+  /** Unhealthy nodes → which probes fail there. */
+  readonly failing = new Table<string, readonly FailingProbe[]>(this.undo);
   /** Nodes to render outside a rollout → why. */
   readonly toRender = new Table<string, 'join' | 'relabel' | 'commit'>(this.undo);
   readonly openChanges = new SortedSet(this.undo, byAge);
+  /** The changes that last applied or deleted a fragment, with the number of those fragments. */
+  readonly lastOf = new Table<string, number>(this.undo);
+  /** By source and Sluice-Id. */
+  readonly firstUses = new Table<string, FirstUse>(this.undo);
+  /** By source; see `quotaOf`. */
+  readonly usage = new Table<string, Usage>(this.undo);
   /** How far CHANGES has been processed. */
   readonly cursor = new Cell<number>(this.undo, 0);
   readonly generation = new Cell<number>(this.undo, 0);
@@ -121,6 +193,15 @@ export class State {
     version: new Cell<number>(this.undo, 0),
     queue: { next: '', left: 0, version: NO_VERSION } as Progress,
   };
+
+  /** Counts, before the tables of fragments say so, that a change is the last one to apply or delete a fragment. */
+  lastTouched(id: string, change: string): void {
+    const before = (this.fragments.get(id) ?? this.goneFragments.get(id))?.change;
+    const left = before === undefined ? 0 : (this.lastOf.get(before) ?? 0) - 1;
+    if (before !== undefined && left > 0) this.lastOf.set(before, left);
+    else if (before !== undefined) this.lastOf.delete(before);
+    this.lastOf.set(change, (this.lastOf.get(change) ?? 0) + 1);
+  }
 }
 
 const TABLES = [
@@ -130,9 +211,11 @@ const TABLES = [
   'goneFragments',
   'desired',
   'targets',
-  'deferred',
   'knownBad',
+  'failing',
   'toRender',
+  'firstUses',
+  'usage',
 ] as const;
 const CELLS = ['cursor', 'generation', 'nodesVersion'] as const;
 
@@ -150,6 +233,8 @@ export function load(dumped: unknown): State {
   loadTables(state, TABLES, dumped);
   for (const change of source.openChanges) state.openChanges.add(change);
   for (const id of [...state.fragments.keys()].sort()) state.fragmentIds.add(id);
+  for (const { change } of [...state.fragments.values(), ...state.goneFragments.values()])
+    state.lastOf.set(change, (state.lastOf.get(change) ?? 0) + 1);
   for (const name of CELLS) state[name].set(source[name]);
   return state;
 }
@@ -158,14 +243,55 @@ export function load(dumped: unknown): State {
 export const touchedIds = (change: Pick<Change, 'apply' | 'delete'>): readonly string[] =>
   [...change.apply, ...change.delete].map(fragmentId);
 
-/** Version 2 kept the content of ended changes. The stream CHANGES has it, too. */
+type Rows<V> = readonly (readonly [string, V])[];
+
 export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> = {
+  // Version 2 kept the content of ended changes. The stream CHANGES has it, too.
   2: (dumped) => {
-    const all = dumped as { readonly changes: readonly (readonly [string, Change])[] };
+    const all = dumped as { readonly changes: Rows<Change> };
     return {
       ...all,
       changes: all.changes.map(([name, change]) => [name, change.open ? change : withoutContent(change)]),
     };
+  },
+  // Version 3 did not say to which source a fragment belongs and what a change replaced, and remembered no ids: no
+  // change from before can be rolled back.
+  3: (dumped) => {
+    const { changes, fragments, goneFragments, ...rest } = dumped as {
+      readonly changes: Rows<Change>;
+      readonly fragments: Rows<Omit<CommittedFragment, 'source'>>;
+      readonly goneFragments: Rows<Omit<CommittedFragment, 'source'>>;
+    };
+    const sources = new Map(changes.map(([name, { source }]) => [name, source]));
+    const owned = (rows: typeof fragments): Rows<CommittedFragment> =>
+      rows.map(([id, row]) => [id, { ...row, source: sources.get(row.change) ?? 'unknown' }]);
+    const open = changes.filter(([, change]) => change.open);
+    return {
+      ...rest,
+      changes: open,
+      fragments: owned(fragments),
+      goneFragments: owned(goneFragments),
+      firstUses: [],
+      usage: [],
+    };
+  },
+  // Version 4 did not know which probes fail.
+  4: (dumped) => ({ ...(dumped as object), failing: [] }),
+  // Version 5 counted sources with invalid names apart.
+  5: (dumped) => dumped,
+  // Version 6 forgot ended changes that were rolled out together with the others.
+  6: (dumped) => dumped,
+  // Version 7 kept which nodes were deferred.
+  7: (dumped) => dumped,
+  // Version 8 did not count what was rejected because of a quota.
+  8: (dumped) => {
+    const all = dumped as { readonly usage: Rows<Omit<Usage, 'refusals'>> };
+    return { ...all, usage: all.usage.map(([source, use]) => [source, { ...use, refusals: 0 }]) };
+  },
+  // Version 9 had no changes that wait for missing references.
+  9: (dumped) => {
+    const all = dumped as { readonly changes: Rows<Change> };
+    return { ...all, changes: all.changes.map(([name, row]) => [name, { ...row, needs: [], needsUntilMs: 0 }]) };
   },
 };
 

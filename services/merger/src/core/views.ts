@@ -12,7 +12,7 @@ export function* viewKeys(state: State): Iterable<string> {
     yield viewKey('fragments', id.replace('/', '.'));
 }
 
-/** The value of one key; undefined when there is nothing to show. */
+/** The value of one key; undefined if there is nothing to show. */
 export function view(state: State, { bucket, key }: ViewKey): ViewBody | undefined {
   return bucket === 'changes' ? changeView(state, key) : fragmentView(state, key.replace('.', '/'));
 }
@@ -20,9 +20,18 @@ export function view(state: State, { bucket, key }: ViewKey): ViewBody | undefin
 function changeView(state: State, name: string): Omit<ChangeView, 'ledger'> | undefined {
   const change = state.changes.get(name);
   if (change === undefined) return undefined;
-  const { open: _, rollout: __, aborted: ___, outdated: ____, replaces: _____, strategy: ______, ...shown } = change;
+  const {
+    open: _,
+    rollout: __,
+    aborted: ___,
+    outdated: ____,
+    replaces: _____,
+    strategy: ______,
+    takeOver: _______,
+    ...view
+  } = change;
   return {
-    ...shown,
+    ...view,
     apply: change.apply.map(refOf),
     delete: change.delete.map(refOf),
     reasons: change.reasons.slice(0, SHOWN_REASONS),
@@ -34,7 +43,8 @@ const refOf = ({ kind, name }: FragmentRef): FragmentRef => ({ kind, name });
 
 function fragmentView(state: State, id: string): Omit<FragmentView, 'ledger'> | undefined {
   const committed = state.fragments.get(id);
-  if (committed !== undefined) return { ...committed, gone: false };
-  const gone = state.goneFragments.get(id);
-  return gone === undefined ? undefined : { ...gone, gone: true };
+  const found = committed ?? state.goneFragments.get(id);
+  if (found === undefined) return undefined;
+  const { fragment, change, source } = found;
+  return { fragment, change, source, gone: committed === undefined };
 }

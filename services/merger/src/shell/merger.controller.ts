@@ -4,12 +4,12 @@ import { EventPattern, MessagePattern, Payload } from '@nestjs/microservices';
 import { CHANGES } from '#libs/contracts';
 import type { Answer } from '#libs/engine';
 import { Blobs, Bus, LedgerService, type BusMessage } from '#libs/nats';
-import type { DiffRequest, PlanRequest, RetryRequest } from '#libs/manifests';
+import type { DiffRequest, PlanRequest, RetryRequest, RollbackRequest } from '#libs/manifests';
 import { OpsRequest } from '#libs/nest';
-import { publishedInput, type Input, type State } from '../core/index.js';
-import { diffConfigs, retryChange } from './requests.js';
+import { publishedInput, stateBefore, whyNoRetry, type Input, type State } from '../core/index.js';
+import { diffConfigs, publishRollback, retryChange } from './requests.js';
 
-/** Published changes, and requests. */
+/** Receives published changes, and requests. */
 @Controller()
 export class MergerController {
   constructor(
@@ -20,12 +20,15 @@ export class MergerController {
 
   @EventPattern<string>('config.desired.>', { stream: CHANGES, from: 'cursor' })
   async changes(@Payload() batch: readonly BusMessage[]): Promise<void> {
-    await this.ledger.submitAll(batch.map(publishedInput));
+    await this.ledger.submitAll(
+      batch.map((message) => publishedInput({ ...message, storedMs: Date.parse(message.time) })),
+    );
   }
 
   @MessagePattern('ops.config.plan')
-  plan(@OpsRequest() { cursor, limit, ...body }: PlanRequest): Promise<Answer | undefined> {
-    return this.ledger.submit({ type: 'request', request: { op: 'plan', id: randomUUID(), body, cursor, limit } });
+  plan(@OpsRequest() { cursor, limit, source, ...body }: PlanRequest): Promise<Answer | undefined> {
+    const request = { op: 'plan', id: randomUUID(), body, source, cursor, limit } as const;
+    return this.ledger.submit({ type: 'request', request });
   }
 
   @MessagePattern('ops.config.diff')
@@ -34,7 +37,14 @@ export class MergerController {
   }
 
   @MessagePattern('ops.config.retry')
-  retry(@OpsRequest() request: RetryRequest): Promise<Answer> {
-    return retryChange(this.bus, request);
+  async retry(@OpsRequest() request: RetryRequest): Promise<Answer> {
+    const tooLate = await this.ledger.query((state) => whyNoRetry(state, request.change));
+    return retryChange(this.bus, request, tooLate);
+  }
+
+  @MessagePattern('ops.config.rollback')
+  async rollback(@OpsRequest() request: RollbackRequest): Promise<Answer> {
+    const before = await this.ledger.query((state) => stateBefore(state, request.change));
+    return before.ok ? publishRollback(this.bus, before.source, request) : before;
   }
 }

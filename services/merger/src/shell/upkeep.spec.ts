@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { CONFIGS, configKey, encodeView, TARGETS } from '#libs/contracts';
+import { CHANGES, CONFIGS, configKey, encodeView, TARGETS } from '#libs/contracts';
 import { Blobs, connectBus, ensureTopology, kvStream, kvSubject, Ledger, LedgerService, type Bus } from '#libs/nats';
 import { SILENT } from '#libs/process';
 import { joined, natsFixture, until } from '#libs/testing';
@@ -13,7 +13,7 @@ const MANIFEST = {
   spec: { nodeSelector: {}, path: '/etc/motd', content: 'hello\n' },
 };
 
-describe('the upkeep of a merger that leads', () => {
+describe('the upkeep of a leading merger', () => {
   const nats = natsFixture();
   let bus: Bus;
   let blobs: Blobs;
@@ -31,7 +31,7 @@ describe('the upkeep of a merger that leads', () => {
     upkeep = new Upkeep(
       bus,
       ledger as unknown as LedgerService<State, Input>,
-      { ledgerMs: 0, unreferencedMs: 1_000, cleanupMs: 50, settledMs: 0 },
+      { ledgerMs: 0, unreferencedMs: 1_000, cleanupMs: 50, settledMs: 0, keptChangesBytes: 0 },
       SILENT,
     );
     upkeep.onModuleInit();
@@ -44,7 +44,7 @@ describe('the upkeep of a merger that leads', () => {
     await bus.close();
   });
 
-  /** What stands in a bucket and has no time to live. */
+  /** The values of a bucket without a time to live. */
   const kept = async (bucket: string): Promise<readonly string[]> => {
     const subjects = Object.keys(
       (await bus.jsm.streams.info(kvStream(bucket), { subjects_filter: '>' })).state.subjects ?? {},
@@ -65,11 +65,11 @@ describe('the upkeep of a merger that leads', () => {
       .map((subject) => subject.slice(kvSubject(bucket, '').length))
       .toSorted();
 
-  it('keeps what a node has, should have, is about to get, or what a fact names, and lets the rest run out', async () => {
+  it('keeps what a node has, should have, will get, or a fact refers to, and lets the rest expire', async () => {
     const facts = new Ledger(bus);
     await facts.append([joined('w-1.dc1')], await facts.lastSequence());
     const desired = await until(() => ledger.query((state) => state.desired.get('w-1.dc1')?.hash));
-    await ledger.submit({ type: 'published', sequence: 1, source: 'me', text: JSON.stringify(MANIFEST) });
+    await ledger.submit({ type: 'published', sequence: 1, source: 'me', text: JSON.stringify(MANIFEST), storedMs: 0 });
     const target = (await until(() => ledger.query((state) => state.targets.get('c1'))))['w-1.dc1'];
     await bus.publish(kvSubject('status', 'w-1_dc1'), encodeView('status', statusOf('w-1.dc1', 'in-force')));
     await blobs.putConfigs(
@@ -80,6 +80,13 @@ describe('the upkeep of a merger that leads', () => {
     await until(async () => (await keys(CONFIGS)).length === 3 && (await keys(TARGETS)).length === 1);
     expect([await keys(CONFIGS), await kept(CONFIGS)]).toEqual([named, named]);
     expect(await kept(TARGETS)).toEqual([expect.stringMatching(/^c1\./)]);
+  });
+
+  it('deletes the changes that the merger has read, and no other', async () => {
+    for (let i = 1; i <= 3; i += 1) await bus.publish('config.desired.me', JSON.stringify(MANIFEST));
+    expect(await ledger.query((state) => state.cursor.get())).toBe(1);
+    await until(async () => (await bus.streamInfo(CHANGES)).state.first_seq === 2);
+    expect((await bus.streamInfo(CHANGES)).state.messages).toBe(2);
   });
 });
 
@@ -101,6 +108,8 @@ const statusOf = (node: string, hash: string): Parameters<typeof encodeView<'sta
   incompatibleReasons: [],
   drifted: [],
   driftedSince: '',
+  failingProbes: [],
+  notUndone: [],
   skipped: '',
   change: '',
 });

@@ -1,27 +1,38 @@
 import { Inject, Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { CONFIGS, LEDGER, TARGETS } from '#libs/contracts';
-import { Bus, LedgerService, listViews, readAll, sweepBlobs, trimLedger } from '#libs/nats';
+import { Bus, LedgerService, listViews, readAll, sweepBlobs, sweepObjects, trimChanges, trimLedger } from '#libs/nats';
 import { LOGGER, SETTINGS } from '#libs/nest';
 import { monotonicMs, type Logger, type Settings } from '#libs/process';
-import { areTargetsNamed, namedConfigs, type Input, type State } from '../core/index.js';
+import { areTargetsReferenced, referencedConfigs, referencedObjects, type Input, type State } from '../core/index.js';
 
-/** Not at once: a copy that begins to lead has better things to do. What takes longer waits for the second time. */
+/** Not at once, because a new leader is busy. Slow work is left for the second run. */
 const FIRST_MS = 60_000;
 const DAY_MS = 24 * 3_600_000;
-/** What was written and is named by no fact within this time never will be by that writing. */
+/** What was written but is not referenced by a fact within this time never will be. */
 const SETTLED_MS = 3_600_000;
 
-type Tuning = Pick<Settings, 'ledgerMs' | 'unreferencedMs' | 'cleanupMs'> & { readonly settledMs?: number };
+/**
+ * The minimum time between reading a change and deleting it: a server writes the ledger to its disk every two minutes.
+ */
+const CHANGES_MS = 150_000;
+
+type Tuning = Pick<Settings, 'ledgerMs' | 'unreferencedMs' | 'cleanupMs'> & {
+  readonly settledMs?: number;
+  readonly keptChangesBytes?: number;
+};
 
 /**
- * What the leader does besides deciding: lets go of what nobody needs. Two that believe to lead do it twice, which is
- * harmless.
+ * What the leader does besides deciding: it lets unreferenced values expire. If two copies believe that they lead, both
+ * do it, which is harmless.
  */
 @Injectable()
 export class Upkeep implements OnModuleInit, OnModuleDestroy {
   private timer: NodeJS.Timeout | undefined;
   private unlisten: () => void = () => undefined;
   private sweptMs: number | undefined;
+  private changesTimer: NodeJS.Timeout | undefined;
+  /** How far the merger had read CHANGES when this was looked at last. */
+  private readTo = 0;
 
   constructor(
     @Inject(Bus) private readonly bus: Bus,
@@ -37,20 +48,33 @@ export class Upkeep implements OnModuleInit, OnModuleDestroy {
   onModuleDestroy(): void {
     this.unlisten();
     clearTimeout(this.timer);
+    clearInterval(this.changesTimer);
   }
 
   private follow(): void {
     const { leading } = this.ledger;
-    if (leading && this.timer === undefined) this.next(Math.min(FIRST_MS, this.settings.cleanupMs), true);
+    if (leading && this.timer === undefined) {
+      this.next(Math.min(FIRST_MS, this.settings.cleanupMs), true);
+      const everyMs = Math.min(CHANGES_MS, this.settings.cleanupMs);
+      this.changesTimer = setInterval(() => void this.trimChanges(), everyMs).unref();
+    }
     if (leading) return;
     clearTimeout(this.timer);
+    clearInterval(this.changesTimer);
     this.timer = undefined;
+  }
+
+  private trimChanges(): Promise<void> {
+    return this.unhindered('the changes could not be trimmed', async () => {
+      await trimChanges(this.bus, this.readTo, this.settings.keptChangesBytes);
+      this.readTo = await this.ledger.query((state) => state.cursor.get());
+    });
   }
 
   private next(afterMs: number, isFirst = false): void {
     const timer = setTimeout(() => {
       void this.keepUp(isFirst).finally(() => {
-        // It may lead no more, or again.
+        // It may no longer lead, or lead again.
         if (this.timer === timer) this.next(this.settings.cleanupMs);
       });
     }, afterMs);
@@ -62,10 +86,11 @@ export class Upkeep implements OnModuleInit, OnModuleDestroy {
     await this.unhindered('the ledger could not be trimmed', () =>
       trimLedger({ bus: this.bus, keepMs: this.settings.ledgerMs, logger: this.logger }),
     );
-    // Often enough that what is named again is found so before its time has run out.
+    // Often enough that a value that is referenced again is found before it expires.
     const everyMs = Math.min(DAY_MS, this.settings.unreferencedMs / 3);
     if (isFirst) return;
     if (this.sweptMs !== undefined && monotonicMs() - this.sweptMs < everyMs) return;
+    await this.unhindered('unused objects could not be deleted', () => this.sweepObjects());
     await this.unhindered('unused blobs could not be deleted', async () => {
       await this.sweep();
       this.sweptMs = monotonicMs();
@@ -80,37 +105,50 @@ export class Upkeep implements OnModuleInit, OnModuleDestroy {
     }
   }
 
-  /** Targets after configs: what has become of a change by then is known to both. */
+  /** Sweeps targets after configs, so that both see the same state of each change. */
   private async sweep(): Promise<void> {
     const sweeping = {
       bus: this.bus,
-      unnamedMs: this.settings.unreferencedMs,
+      unreferencedMs: this.settings.unreferencedMs,
       settledMs: this.settings.settledMs ?? SETTLED_MS,
       logger: this.logger,
     };
-    await sweepBlobs({ ...sweeping, bucket: CONFIGS, naming: () => this.configsNamed() });
-    await sweepBlobs({ ...sweeping, bucket: TARGETS, naming: () => this.targetsNamed() });
+    await sweepBlobs({ ...sweeping, bucket: CONFIGS, readReferences: () => this.referencedConfigs() });
+    await sweepBlobs({ ...sweeping, bucket: TARGETS, readReferences: () => this.referencedTargets() });
   }
 
-  private async configsNamed(): Promise<(key: string) => boolean> {
+  private async sweepObjects(): Promise<void> {
+    const readReferences = async (): Promise<(sha256: string) => boolean> => {
+      const referenced = await this.ledger.query(referencedObjects);
+      return (sha256) => referenced.has(sha256);
+    };
+    await sweepObjects({
+      bus: this.bus,
+      unreferencedMs: this.settings.unreferencedMs,
+      readReferences,
+      logger: this.logger,
+    });
+  }
+
+  private async referencedConfigs(): Promise<(key: string) => boolean> {
     const [statuses, leases] = await Promise.all([listViews(this.bus, 'status'), listViews(this.bus, 'leases')]);
-    const named = await this.ledger.query((state) =>
-      namedConfigs(state, { statuses: statuses.values(), leases: leases.values() }),
+    const referenced = await this.ledger.query((state) =>
+      referencedConfigs(state, { statuses: statuses.values(), leases: leases.values() }),
     );
-    return (key) => named.has(key);
+    return (key) => referenced.has(key);
   }
 
-  private async targetsNamed(): Promise<(key: string) => boolean> {
+  private async referencedTargets(): Promise<(key: string) => boolean> {
     const inFacts = new Set<string>();
     await readAll(this.bus, { stream: LEDGER, filters: ['config.rendered.*'] }, (message) => {
       for (const key of targetsIn(message.string())) inFacts.add(key);
     });
     const open = await this.ledger.query((state) => new Set(state.openChanges));
-    return (key) => areTargetsNamed(open, inFacts, key);
+    return (key) => areTargetsReferenced(open, inFacts, key);
   }
 }
 
-/** Read by hand: also what this version of the code could not decode names its targets. */
+/** Parsed by hand, so that facts that this version cannot decode still count. */
 function targetsIn(text: string): readonly string[] {
   try {
     const { targets } = JSON.parse(text) as { readonly targets?: unknown };

@@ -5,7 +5,7 @@ const ALL = ['n0', 'n1', 'n2', 'n3'] as const;
 /** Not a target of the change. */
 const OTHER = 'other';
 
-/** A pool with one unit. All nodes but `n3` have the change; the applier of `n3` has died in it. */
+/** A pool with one unit. All nodes except `n3` have the change. The applier of `n3` died while it applied it. */
 function failed(): Scheduler {
   const s = new Scheduler().fleet([...ALL, OTHER]);
   s.rolls('c1', ALL);
@@ -31,14 +31,14 @@ describe('while a dead node holds the unit of its pool', () => {
     expect(s.unavailable('default')).toEqual(['n3']);
   });
 
-  it('they do so if several are silent, too', () => {
+  it('the others also roll back if several nodes are silent', () => {
     const s = failed().given(silent(OTHER));
     expect(grants(s.after(PAST_DEADLINE))).toEqual(['n0 rollback old']);
     expect(s.unavailable('default')).toEqual(['n0', 'n3', OTHER]);
     expect(grants(s.applies('n0'))).toEqual(['n1 rollback old']);
   });
 
-  it('nothing but a rollback goes beyond the budget', () => {
+  it('only a rollback may exceed the budget', () => {
     const s = failed();
     s.after(PAST_DEADLINE);
     for (const node of ['n0', 'n1', 'n2']) s.applies(node);
@@ -47,21 +47,21 @@ describe('while a dead node holds the unit of its pool', () => {
     expect(s.why(OTHER)).toMatchObject({ because: 'budget', holders: ['n3'] });
   });
 
-  it('nobody else rolls back once one that did has become unknown', () => {
+  it('no other node rolls back once one that did has become unknown', () => {
     const s = failed();
     expect(grants(s.after(PAST_DEADLINE))).toEqual(['n0 rollback old']);
     const facts = s.after(PAST_DEADLINE);
     expect(types(facts)).toContain('node.unknown');
     expect(grants(facts)).toEqual([]);
     expect(s.rollout('c1').stalledBy).toEqual(['n0', 'n3']);
-    // Its answer lets the others go on.
-    expect(grants(s.answers_('n0', 'applied', { hash: 'old' }))).toEqual(['n1 rollback old']);
+    // Its report lets the others continue.
+    expect(grants(s.leaseEnds('n0', 'applied', { hash: 'old' }))).toEqual(['n1 rollback old']);
   });
 
   it.each([
     ['is out of service', factOf('node.unavailable', { node: OTHER, because: 'NotReady' })],
     ['was taken by another tool', factOf('node.taken', { node: OTHER, pool: 'default', owner: 'me', forMs: 0 })],
-  ])('nobody rolls back while a node that answers %s and uses the unit', (_, fact) => {
+  ])('no other node rolls back while a node that reported %s uses the unit', (_, fact) => {
     const s = failed().given(fact);
     const facts = s.after(PAST_DEADLINE);
     expect(grants(facts)).toEqual([]);

@@ -25,14 +25,14 @@ const pools = (...wanted: readonly ReturnType<typeof pool>[]): Scheduler => {
 };
 const down = (node: string) => factOf('node.unavailable', { node, because: 'NotReady' });
 const up = (node: string) => factOf('node.available', { node });
-const touchedBy = (s: Scheduler, happens: () => unknown): readonly string[] => {
+const touchedBy = (s: Scheduler, act: () => unknown): readonly string[] => {
   s.core.takeTouched(s.state);
-  happens();
+  act();
   return [...s.core.takeTouched(s.state)].sort();
 };
 const desires = (s: Scheduler, node: string, hash: string) =>
   s.given(renderedNode(node, hash, { cause: 'relabel' }), reviewedNode(node, hash));
-/** Who gets the one unit of the pool, one after the other. */
+/** The order in which nodes get the one unit of the pool. */
 const turns = (s: Scheduler, first: string): readonly string[] => {
   const order: string[] = [];
   for (let node: string | undefined = first; node !== undefined; [node] = s.atWork()) {
@@ -43,7 +43,7 @@ const turns = (s: Scheduler, first: string): readonly string[] => {
 };
 
 describe('the queue for a unit', () => {
-  /** n0 has the only unit; c2 wants n2, and after it c1 wants n1. */
+  /** n0 has the only unit. c2 wants n2, and after it c1 wants n1. */
   const waiting = () => {
     const s = pools(pool('edge', 1, 'edge', { drift: 'repair' }), pool('core', 1)).fleet(['n0', 'n1', 'n2'], {
       role: 'edge',
@@ -54,24 +54,24 @@ describe('the queue for a unit', () => {
     return s;
   };
 
-  it('is one by the time since which a node wants the same', () => {
+  it('is ordered by the time since which a node wants the same', () => {
     expect(turns(waiting(), 'n0')).toEqual(['n2', 'n1']);
   });
 
   it.each([
-    ['reports again', (s: Scheduler) => s.reports_('n2', 'old')],
+    ['reports again', (s: Scheduler) => s.nodeReports('n2', 'old')],
     ['was out of service in between', (s: Scheduler) => s.given(down('n2'), up('n2'))],
     [
       'was in another pool in between',
       (s: Scheduler) => s.given(changed('n2', { role: 'core' }), changed('n2', { role: 'edge' })),
     ],
-  ])('keeps the place of a node that %s', (_, happens) => {
+  ])('keeps the place of a node that %s', (_, act) => {
     const s = waiting();
-    happens(s);
+    act(s);
     expect(turns(s, 'n0')).toEqual(['n2', 'n1']);
   });
 
-  it('has a node again at its end that wants something else by now: for another change, to another config, or for another reason', () => {
+  it('moves a node to the end if it wants something else: another change, another config, or another reason', () => {
     const superseded = waiting();
     superseded.rolls('c3', ['n2'], { to: 'c2-new', replaces: ['c2'] });
     expect(turns(superseded, 'n0')).toEqual(['n1', 'n2']);
@@ -80,12 +80,12 @@ describe('the queue for a unit', () => {
     desires(corrected, 'n3', 'y');
     expect(turns(corrected, 'n0')).toEqual(['n2', 'n1', 'n4', 'n3']);
     const drifted = waiting().fleet(['n3', 'n4'], { role: 'edge' });
-    for (const node of ['n3', 'n4']) drifted.reports_(node, 'strange');
+    for (const node of ['n3', 'n4']) drifted.nodeReports(node, 'strange');
     drifted.when(drifted.message('n3', 'old', { kind: 'drifted', differences: ['/a'] }));
     expect(turns(drifted, 'n0')).toEqual(['n4', 'n2', 'n1', 'n3']);
   });
 
-  it('is left for another by a node that moves there, and is needed by none that is unavailable by now', () => {
+  it('is left by a node that moves to another pool or becomes unavailable', () => {
     expect(
       grants(
         waiting()
@@ -99,12 +99,12 @@ describe('the queue for a unit', () => {
     expect(grants(s.applies('n0'))).toEqual(['n1 forward c1-new']);
   });
 
-  it('goes by time also where that has grown by a digit', () => {
+  it('is ordered by time even if the sequence has one more digit', () => {
     const s = pools(pool('edge', 1)).fleet(['n0', 'n1', 'n2'], { role: 'edge' });
     s.rolls('c0', ['n0']);
     while (s.ledger.last < 95) s.given(up('n0'));
     s.rolls('c2', ['n2']);
-    expect(s.ledger.last).toBe(99); // the fact that has it wait
+    expect(s.ledger.last).toBe(99); // the fact that makes it wait
     s.rolls('c1', ['n1']);
     expect(turns(s, 'n0')).toEqual(['n2', 'n1']);
   });
@@ -116,7 +116,7 @@ describe('nodes that several pools select', () => {
     pools(pool('half', '50%', 'edge'), pool('two', 2, 'edge')).fleet(names('n', count), { role: 'edge' });
   const poolsOf = (s: Scheduler, count: number) => [...new Set(names('n', count).map((node) => s.status(node).pool))];
 
-  it('are all in that which is the smaller for as many as they are', () => {
+  it('are all in the pool with the smaller budget for their number', () => {
     expect([poolsOf(shared(3), 3), poolsOf(shared(5), 5), poolsOf(shared(6), 6)]).toEqual([
       ['half'],
       ['half'],
@@ -124,7 +124,7 @@ describe('nodes that several pools select', () => {
     ]);
   });
 
-  it('go over together as they become fewer or more, and are counted where they are', () => {
+  it('move together as their number changes, and count where they are', () => {
     const s = shared(6);
     s.given(left('n5'), left('n4'), left('n3'));
     expect([poolsOf(s, 3), s.view('pools', 'half').members, s.view('pools', 'two').members]).toEqual([['half'], 3, 0]);
@@ -134,7 +134,7 @@ describe('nodes that several pools select', () => {
     expect([s.status('n4').pool, s.status('n5').pool, s.view('pools', 'half').members]).toEqual(['half', 'half', 2]);
   });
 
-  it('count in both pools while they go over unavailable', () => {
+  it('count in both pools if they move while they are unavailable', () => {
     const s = shared(6).given(silent('n0'));
     s.given(left('n5'), left('n4'), left('n3'));
     expect([s.unavailable('half'), s.unavailable('two')]).toEqual([['n0'], ['n0']]);
@@ -142,7 +142,7 @@ describe('nodes that several pools select', () => {
     expect([s.unavailable('half'), s.unavailable('two')]).toEqual([[], []]);
   });
 
-  it('do not go over by a commit that leaves their pools as they are', () => {
+  it('do not move because of a commit that leaves their pools unchanged', () => {
     const s = shared(3).given(silent('n0'));
     s.rolls('c1', [], { apply: [pool('other', 1)] });
     expect(touchedBy(s, () => s.given(committed('c1', 2)))).toEqual(
@@ -157,8 +157,8 @@ describe('nodes that several pools select', () => {
   });
 });
 
-describe('a node that has moved and moved back while it was unavailable', () => {
-  it('counts where it was until it is available, and then nowhere', () => {
+describe('a node that moved and moved back while it was unavailable', () => {
+  it('counts in both pools until it is available, and then only in its own', () => {
     const s = pools(pool('a', 1), pool('b', 1)).fleet(['n0'], { role: 'a' });
     s.given(silent('n0'), changed('n0', { role: 'b' }), changed('n0', { role: 'a' }));
     expect([s.unavailable('a'), s.unavailable('b')]).toEqual([['n0'], ['n0']]);
@@ -166,7 +166,7 @@ describe('a node that has moved and moved back while it was unavailable', () => 
     expect([s.unavailable('a'), s.unavailable('b')]).toEqual([[], []]);
   });
 
-  it('shows again in both pools what it has come to', () => {
+  it('updates the views of both pools', () => {
     const s = pools(pool('a', 1), pool('b', 1))
       .fleet(['n0'], { role: 'a' })
       .given(silent('n0'), changed('n0', { role: 'b' }));
@@ -180,20 +180,20 @@ describe('a budget', () => {
     expect(s.view('pools', 'edge').budget).toBe(3);
   });
 
-  it('is held by a fresh node from its second lease on, though it says that it is fresh still', () => {
+  it('is needed by a fresh node from its second lease on, even if it still reports `fresh`', () => {
     const s = pools(pool('edge', 1)).fleet(['n0'], { role: 'edge' });
     s.given(joined('f0', { role: 'edge' }, { fresh: true }));
-    s.reports_('f0', 'empty', { fresh: true });
+    s.nodeReports('f0', 'empty', { fresh: true });
     desires(s, 'f0', 'old').when();
     s.applies('f0');
-    s.reports_('f0', 'old', { fresh: true });
+    s.nodeReports('f0', 'old', { fresh: true });
     s.rolls('c1', ['n0']);
     expect(grants(desires(s, 'f0', 'more').when())).toEqual([]);
   });
 });
 
-describe('a node that is at work for a rollout that it has left', () => {
-  it('is shown there until its lease is released, and the rollout is shown again by that', () => {
+describe('a node with a lease of a rollout that it has left', () => {
+  it('is shown in that rollout until its lease is released, which updates the view', () => {
     const s = pools(pool('edge', 2)).fleet(['n0', 'n1'], { role: 'edge' });
     s.actions = DRAIN;
     s.given(accepted('c1'), renderedChange('c1', leading(['n0', 'n1'], 'old', 'x')), validated('c1')).when();

@@ -4,7 +4,7 @@ import { DRAIN, grants, MINUTE, Scheduler, settledAs } from './scheduler.fixture
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
 
 describe('time', () => {
-  it('is asked to come again at the first of all deadlines: of leases, drains, releases and next tries', () => {
+  it('schedules the next decision for the first deadline of leases, drains, releases and tries', () => {
     const ready = fleetOf('n0');
     ready.rolls('c1', ['n0']);
     const granted = ready.nowMs;
@@ -19,21 +19,21 @@ describe('time', () => {
     skipped.skips('n0');
     expect(skipped.decide().wakeAtMs).toBe(skipped.nowMs + 2 * MINUTE);
     const failed = fleetOf('n0');
-    failed.reports_('n0', 'strange');
-    failed.answers_('n0', 'failed');
+    failed.nodeReports('n0', 'strange');
+    failed.leaseEnds('n0', 'failed');
     expect(failed.decide().wakeAtMs).toBe(failed.nowMs + MINUTE);
     expect(fleetOf('n0').decide().wakeAtMs).toBeUndefined();
   });
 
-  it('brings those who have waited longest first, and of two that have waited as long the first by name', () => {
+  it('grants to nodes that have waited longest first, and then by name', () => {
     const s = fleetOf('n0', 'n1', 'n2');
     for (const [node, wait] of [
       ['n2', 1_000],
       ['n1', 0],
       ['n0', 1_000],
     ] as const) {
-      s.reports_(node, 'strange');
-      s.answers_(node, 'failed');
+      s.nodeReports(node, 'strange');
+      s.leaseEnds(node, 'failed');
       s.nowMs += wait;
     }
     s.nowMs += 2 * MINUTE;
@@ -47,30 +47,30 @@ describe('time', () => {
     expect(order).toEqual(['n2', 'n0', 'n1']);
   });
 
-  it('brings no next try to a node that is silent, nor one that would take a unit which is not free', () => {
+  it('grants no further try to a silent node, nor one that needs a unit which is not free', () => {
     const s = fleetOf('n0', 'n1');
-    s.reports_('n0', 'strange');
-    s.answers_('n0', 'failed');
+    s.nodeReports('n0', 'strange');
+    s.leaseEnds('n0', 'failed');
     s.given(silent('n0'));
     expect(s.decide().wakeAtMs).toBeUndefined();
     expect(grants(s.after(MINUTE))).toEqual([]);
     const other = fleetOf('n0', 'n1');
-    other.reports_('n0', 'strange');
-    other.answers_('n0', 'failed');
+    other.nodeReports('n0', 'strange');
+    other.leaseEnds('n0', 'failed');
     other.given(silent('n1'));
     expect(grants(other.after(MINUTE))).toEqual([]);
-    // It is down itself, and takes none.
-    expect(grants(other.reports_('n0', 'strange', { verdict: 'failed', restored: false }))).toEqual([
+    // It is unavailable itself, and needs none.
+    expect(grants(other.nodeReports('n0', 'strange', { verdict: 'failed', restored: false }))).toEqual([
       'n0 corrective old',
     ]);
   });
 });
 
 describe('a corrective lease with a drain', () => {
-  it('is not cancelled for want of a rollout', () => {
+  it('is not cancelled because there is no rollout', () => {
     const s = fleetOf('n0');
     s.actions = DRAIN;
-    s.reports_('n0', 'strange');
+    s.nodeReports('n0', 'strange');
     expect(s.after(MINUTE)).toEqual([]);
     expect(s.lease('n0')).toMatchObject({ phase: 'draining', change: '' });
     expect(settledAs(s.after(9 * MINUTE))).toEqual(['n0 failed']);
@@ -78,12 +78,12 @@ describe('a corrective lease with a drain', () => {
 });
 
 describe('a rollback with a drain', () => {
-  it('is not cancelled while its rollout rolls back', () => {
+  it('is not cancelled while its rollout is reverting', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
     s.actions = DRAIN;
-    expect(grants(s.answers_('n1', 'failed'))).toEqual(['n0 rollback old']);
+    expect(grants(s.leaseEnds('n1', 'failed'))).toEqual(['n0 rollback old']);
     expect(s.after(MINUTE)).toEqual([]);
     expect(s.lease('n0').phase).toBe('draining');
   });

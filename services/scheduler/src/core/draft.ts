@@ -22,6 +22,7 @@ export function emitRollout(
     deferred: tally.deferred,
     pending: tally.pending + tally.active,
   };
-  const rest = { reason: '', attempt: 0, replaces: [], maxFailures: rollout?.maxFailures ?? 0, by: '', nodes: [] };
+  const { maxFailures = 0, maxUnavailable = 0 } = rollout ?? {};
+  const rest = { reason: '', attempt: 0, replaces: [], maxFailures, maxUnavailable, by: '', nodes: [] };
   draft.emit({ change, ...counts, ...rest, ...extra, type: `rollout.${state}` } as NewFact);
 }

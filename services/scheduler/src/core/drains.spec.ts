@@ -7,7 +7,7 @@ const stopped = (node: string, lease: string, outcome: 'failed' | 'deferred') =>
   factOf('node.drain.stopped', { node, lease, pool: 'edge', outcome, reason: 'a budget holds default/web' });
 const uncordoned = (node: string, lease: string) => factOf('node.uncordoned', { node, lease, pool: 'edge' });
 
-/** A fleet in a pool that drains so, in the middle of a rollout that drains. */
+/** A fleet in a pool with these drain settings, during a rollout that drains. */
 function draining(drain: object, ...names: readonly string[]): Scheduler {
   const s = new Scheduler();
   s.given(
@@ -25,18 +25,18 @@ function draining(drain: object, ...names: readonly string[]): Scheduler {
 const granted = (s: Scheduler) => s.ledger.facts.filter((fact) => fact.type === 'node.lease.granted');
 
 describe('a drain', () => {
-  it("is granted with the pool's own words about it, where there are any", () => {
+  it('is granted with the drain settings of the pool, if there are any', () => {
     expect(granted(draining({ onTimeout: 'defer', emptyDir: 'evict' }, 'n0'))).toMatchObject([
       { lease: 'n0-l1', drain: { onTimeout: 'defer', emptyDir: 'evict' } },
     ]);
     expect(granted(draining({}, 'n0'))[0]?.drain).toBeUndefined();
   });
 
-  it('that was deferred is cancelled, and the rollout goes on without the node, which is deferred (MCO #1578)', () => {
+  it('that was deferred is cancelled, and the rollout continues without the node, which is deferred (MCO #1578)', () => {
     const s = draining({ onTimeout: 'defer' }, 'n0', 'n1');
-    const said = s.given(stopped('n0', 'n0-l1', 'deferred')).when();
-    expect(settledAs(said)).toEqual(['n0 cancelled']);
-    expect(linesOf(said, 'node', 'reason')).toContain('node.deferred n0 deferred: a budget holds default/web');
+    const facts = s.given(stopped('n0', 'n0-l1', 'deferred')).when();
+    expect(settledAs(facts)).toEqual(['n0 cancelled']);
+    expect(linesOf(facts, 'node', 'reason')).toContain('node.deferred n0 deferred: a budget holds default/web');
     expect(s.rollout('c1')).toMatchObject({ phase: 'rolling', failed: 0 });
     s.given(uncordoned('n0', 'n0-l1')).when();
     s.given(factOf('node.drained', { node: 'n1', lease: 'n1-l1', pool: 'edge' })).when();
@@ -47,7 +47,7 @@ describe('a drain', () => {
     expect(s.status('n0').deferred).toBe('deferred: a budget holds default/web');
   });
 
-  it('that failed fails the node, with what held it', () => {
+  it('that failed makes the node fail, with the block as its reason', () => {
     const s = draining({ onTimeout: 'fail' }, 'n0');
     expect(settledAs(s.given(stopped('n0', 'n0-l1', 'failed')).when())).toEqual(['n0 failed']);
     expect(s.rollout('c1')).toMatchObject({
@@ -56,19 +56,19 @@ describe('a drain', () => {
     });
   });
 
-  it('that nobody ends is deferred at its deadline too, where the pool says so', () => {
+  it('that does not end is also deferred at its deadline if the pool says so', () => {
     const s = draining({ onTimeout: 'defer' }, 'n0');
     expect(settledAs(s.after(10 * MINUTE))).toEqual(['n0 cancelled']);
     expect(s.status('n0').deferred).toBe('deferred: not drained within 600 s');
   });
 
-  it('that was given up never makes the lease ready, whatever is said of it later (SRIOV #682, #1090)', () => {
+  it('that was stopped never lets the lease continue, whatever is reported later (SRIOV #682, #1090)', () => {
     const s = draining({}, 'n0');
-    const said = s
+    const facts = s
       .given(stopped('n0', 'n0-l1', 'failed'), factOf('node.drained', { node: 'n0', lease: 'n0-l1', pool: 'edge' }))
       .when();
-    expect(types(said)).not.toContain('node.lease.applying');
-    expect(settledAs(said)).toEqual(['n0 failed']);
+    expect(types(facts)).not.toContain('node.lease.applying');
+    expect(settledAs(facts)).toEqual(['n0 failed']);
   });
 
   it('of a lease outside a rollout that was deferred is tried again later, as after a failure', () => {
@@ -83,8 +83,8 @@ describe('a drain', () => {
     expect(types(s.after(60 * MINUTE))).toContain('node.lease.granted');
   });
 
-  describe('whose pool is given other words', () => {
-    const says = (s: Scheduler, change: string, drain: object, more: object = {}) => {
+  describe('whose pool has new drain settings', () => {
+    const amends = (s: Scheduler, change: string, drain: object, more: object = {}) => {
       s.given(
         accepted(change, { apply: [pool('edge', 1, 'edge', { drain, ...more })] }),
         renderedChange(change, {}),
@@ -94,10 +94,10 @@ describe('a drain', () => {
     };
     const amendments = (facts: readonly NewFact[]) => facts.filter((fact) => fact.type === 'node.lease.amended');
 
-    it('goes on by those, said once, and its time starts over', () => {
+    it('continues with them, amended once, and its time starts over', () => {
       const s = draining({ onTimeout: 'fail' }, 'n0');
       s.after(9 * MINUTE);
-      expect(amendments(says(s, 'c2', { onTimeout: 'defer', emptyDir: 'evict' }))).toMatchObject([
+      expect(amendments(amends(s, 'c2', { onTimeout: 'defer', emptyDir: 'evict' }))).toMatchObject([
         {
           node: 'n0',
           pool: 'edge',
@@ -113,16 +113,18 @@ describe('a drain', () => {
       expect(s.status('n0').deferred).toBe('deferred: not drained within 600 s');
     });
 
-    it('has as long as those say', () => {
+    it('has the time that they set', () => {
       const s = draining({}, 'n0');
-      says(s, 'c2', {}, { drainTimeout: '1m' });
+      amends(s, 'c2', {}, { drainTimeout: '1m' });
       expect(s.lease('n0')).toMatchObject({ phase: 'draining', drainMs: 60_000 });
       expect(settledAs(s.after(MINUTE))).toEqual(['n0 failed']);
     });
 
-    it('is told nothing where they say the same of drains, in whatever order, or of another pool', () => {
+    it('is not amended by the same settings in another order, or those of another pool', () => {
       const s = draining({ onTimeout: 'defer', emptyDir: 'evict' }, 'n0');
-      expect(amendments(says(s, 'c2', { emptyDir: 'evict', onTimeout: 'defer' }, { applyTimeout: '90s' }))).toEqual([]);
+      expect(amendments(amends(s, 'c2', { emptyDir: 'evict', onTimeout: 'defer' }, { applyTimeout: '90s' }))).toEqual(
+        [],
+      );
       s.given(
         accepted('c3', { apply: [pool('other', 1, 'other', { drain: { onTimeout: 'force' } })] }),
         renderedChange('c3', {}),
@@ -131,7 +133,7 @@ describe('a drain', () => {
       expect(amendments(s.given(committed('c3')).when())).toEqual([]);
     });
 
-    it('is not turned by words that were only proposed, nor by a pool that is taken away', () => {
+    it('is not amended by settings that are only proposed, nor when its pool is deleted', () => {
       const s = draining({ onTimeout: 'defer' }, 'n0');
       s.given(
         accepted('c2', { apply: [pool('edge', 1, 'edge', { drain: { onTimeout: 'force' } })] }),
@@ -147,7 +149,7 @@ describe('a drain', () => {
       expect(amendments(s.given(committed('c3')).when())).toEqual([]);
     });
 
-    it('is told so by a copy that starts, once', () => {
+    it('is amended once by a copy that starts', () => {
       const s = draining({}, 'n0');
       s.given(
         accepted('c2', { apply: [pool('edge', 1, 'edge', { drain: { onTimeout: 'force' } })] }),
@@ -160,18 +162,18 @@ describe('a drain', () => {
       expect(s.when()).toEqual([]);
     });
 
-    it('goes by the pool that the node is in now, where nobody had written its own', () => {
+    it('uses the pool that the node is in now if its own has no fragment', () => {
       const s = new Scheduler().fleet(['n0'], { role: 'edge' });
       s.actions = DRAIN;
       s.rolls('c1', ['n0']);
       expect(s.lease('n0')).toMatchObject({ phase: 'draining', pool: 'default' });
-      expect(amendments(says(s, 'c2', { emptyDir: 'evict' }))).toMatchObject([
+      expect(amendments(amends(s, 'c2', { emptyDir: 'evict' }))).toMatchObject([
         { node: 'n0', pool: 'default', lease: 'n0-l1', drain: { emptyDir: 'evict' } },
       ]);
       expect(s.when()).toEqual([]);
     });
 
-    it('goes on as it was granted where a dump from before knew nothing of its words', () => {
+    it('continues as granted with an older dump that has no drain settings', () => {
       const s = draining({ onTimeout: 'fail' }, 'n0');
       const dumped = s.core.dump(s.state) as { readonly nodes: readonly [string, { readonly lease?: object }][] };
       const before = {
@@ -189,7 +191,7 @@ describe('a drain', () => {
       expect(loaded.nodes.get('n0')?.lease).not.toHaveProperty('drainTerms');
     });
 
-    it('goes on from a dump of version 11, which wrote what is absent as an empty text', () => {
+    it('continues from a dump of version 11, which wrote absent values as empty texts', () => {
       const s = draining({ onTimeout: 'fail' }, 'n0');
       type Rows = readonly (readonly [string, { readonly lease?: object }])[];
       const { nodes, rollouts, ...rest } = s.core.dump(s.state) as { readonly nodes: Rows; readonly rollouts: Rows };
@@ -211,11 +213,11 @@ describe('a drain', () => {
       }
     });
 
-    it('leaves a node alone that is drained already', () => {
+    it('does not affect a node that is already drained', () => {
       const s = draining({}, 'n0');
       s.given(factOf('node.drained', { node: 'n0', lease: 'n0-l1', pool: 'edge' })).when();
       expect(s.lease('n0').phase).toBe('applying');
-      expect(amendments(says(s, 'c2', { onTimeout: 'force' }))).toEqual([]);
+      expect(amendments(amends(s, 'c2', { onTimeout: 'force' }))).toEqual([]);
     });
   });
 });

@@ -1,6 +1,5 @@
 import { dumpTables, loadTables } from '#libs/engine';
-import { poolPolicies } from '#libs/rules';
-import { countTarget, noteSelecting, putNode } from './indexes.js';
+import { countTarget, noteSelecting, putNode, readPools } from './indexes.js';
 import { retryMs } from './retries.js';
 import { isOpen, termsOf, type Lease } from './lease.js';
 import { parseTargetKey, State, unknownNode, type NodeState, type Retry } from './state.js';
@@ -15,6 +14,7 @@ export function dump(state: State): unknown {
     ...dumpTables(state, TABLES),
     since,
     openChanges: [...state.openChanges],
+    knownPools: [...state.knownPools],
     cursor: state.cursor.get(),
     policyVersion: state.policyVersion.get(),
   };
@@ -26,6 +26,7 @@ export function load(dumped: unknown, readMs: number): State {
     nodes: readonly (readonly [string, NodeState])[];
     since: [string, number][];
     openChanges: string[];
+    knownPools: string[];
     cursor: number;
     policyVersion: number;
   };
@@ -33,9 +34,10 @@ export function load(dumped: unknown, readMs: number): State {
   // Nodes come last: putting one updates the indexes, which need the other tables.
   loadTables(state, TABLES.slice(1), dumped);
   for (const change of source.openChanges) state.openChanges.add(change);
+  for (const pool of source.knownPools) state.knownPools.add(pool);
   state.cursor.set(source.cursor);
   state.policyVersion.set(source.policyVersion);
-  for (const [name, policy] of poolPolicies(state.policies.values())) state.pools.set(name, policy);
+  readPools(state);
   const since = new Map(source.since);
   for (const [, node] of source.nodes) {
     noteSelecting(state, node);
@@ -113,6 +115,43 @@ export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> 
   })),
   // Version 14 kept the incarnations of removed nodes.
   14: (dumped) => dumped,
+  // Version 15 kept only the worst results of an ended rollout.
+  15: eachOf('rollouts', (rollout) =>
+    isRow(rollout['frozen']) ? { ...rollout, frozen: { ...rollout['frozen'], results: [] } } : rollout,
+  ),
+  // Version 16 moved nodes to the pools in a change only when it was committed.
+  16: (dumped) => dumped,
+  // Version 17 did not know which probes fail.
+  17: (dumped) => dumped,
+  // Version 18 did not record which desired config a node had last, nor which pools are gone.
+  18: (dumped) => ({
+    ...eachOf('nodes', (node) => ({
+      ...node,
+      lastDesired: isRow(node['report']) ? node['report']['hash'] : undefined,
+    }))(dumped),
+    knownPools: [],
+  }),
+  // Version 19 forgot ended changes that were rolled out together with the others.
+  19: (dumped) => dumped,
+  // Version 20 recorded with the outcome of a target whether it was never started.
+  20: eachOf('targets', ({ outcome, ...target }) => {
+    if (!isRow(outcome)) return target;
+    const { notStarted, ...rest } = outcome;
+    return { ...target, outcome: rest, startedBy: notStarted === true ? undefined : 'before' };
+  }),
+  // Version 21 knew no pace of a change, and not whether deferred nodes of an ended rollout may have started a lease.
+  21: eachOf('rollouts', (old) => {
+    const rollout = { ...old, maxUnavailable: 0 };
+    const { frozen } = old;
+    if (!isRow(frozen) || !isRow(frozen['deferred'])) return rollout;
+    const nodes = Object.entries(frozen['deferred']).map(([name, hash]) => [name, { hash, startedBy: 'before' }]);
+    return { ...rollout, frozen: { ...frozen, deferred: Object.fromEntries(nodes) as Row } };
+  }),
+  // Version 22 took only a lease that was given back for one that changed nothing.
+  22: eachOf('nodes', ({ report, ...node }) => ({
+    ...node,
+    ...(isRow(report) ? { report: { ...report, untouched: report['verdict'] === 'refused' } } : {}),
+  })),
 };
 
 const withoutEmpty = (row: Row, fields: readonly string[]): Row =>

@@ -45,36 +45,38 @@ const inPool = (budget: number, ...names: readonly string[]): Scheduler => {
   return s.given(committed('c9')).fleet(names, { role: 'edge' });
 };
 
-describe('a drain that comes to nothing', () => {
+describe('a drain', () => {
   it.each([
     ['that failed', (s: Scheduler) => s.given(stopped('failed')).when(), 'failed'],
     ['that was deferred', (s: Scheduler) => s.given(stopped('deferred')).when(), 'cancelled'],
-    ['that nobody ended', (s: Scheduler) => s.after(10 * MINUTE), 'failed'],
-    ['whose rollout rolls back', (s: Scheduler) => s.aborts('c1'), 'cancelled'],
-  ])('%s leaves the node as it was, and says so', (_, happens, because) => {
-    const said = happens(draining('n0'));
-    expect(said.filter(({ type }) => type === 'node.lease.settled')).toMatchObject([{ because, restored: true }]);
+    ['that did not end', (s: Scheduler) => s.after(10 * MINUTE), 'failed'],
+    ['whose rollout is reverting', (s: Scheduler) => s.aborts('c1'), 'cancelled'],
+  ])('%s leaves the node unchanged, and says so', (_, act, because) => {
+    const facts = act(draining('n0'));
+    expect(facts.filter(({ type }) => type === 'node.lease.settled')).toMatchObject([{ because, restored: true }]);
   });
 
-  it('is cancelled when its node leaves the rollout by a relabel, though that goes on', () => {
+  it('is cancelled if its node leaves the rollout because of a relabel, although the rollout continues', () => {
     const s = draining('n0', 'n1');
-    const said = s
+    const facts = s
       .given(factOf('node.rendered', { node: 'n0', hash: 'other', recipe: 'r', outdatedIn: ['c1'] }))
       .when();
-    expect(settledAs(said)).toEqual(['n0 cancelled']);
+    expect(settledAs(facts)).toEqual(['n0 cancelled']);
     expect(s.rollout('c1').phase).toBe('rolling');
   });
 
-  it('counts as under way until then: nothing is complete or stalled meanwhile', () => {
+  it('counts as in progress until then, so nothing is complete or stalled', () => {
     const s = draining('n0', 'n1');
-    expect(s.view('rollouts', 'c1').pools).toEqual({ default: { nodes: 2, done: 0, active: 1, untouched: 0 } });
+    expect(s.view('rollouts', 'c1').pools).toEqual({
+      default: { nodes: 2, done: 0, active: 1, untouched: 0, degraded: 0 },
+    });
     s.given(silent('n0'));
     expect(s.when()).toEqual([]);
   });
 });
 
-describe('a lease that ends by its time', () => {
-  it('is on its way to released in the same batch', () => {
+describe('a lease that reaches its deadline', () => {
+  it('is on its way to `released` in the same batch', () => {
     const s = draining('n0');
     s.nowMs += 10 * MINUTE;
     expect(types(s.decide().facts)).toEqual(expect.arrayContaining(['node.lease.settled', 'node.lease.uncordoning']));
@@ -82,31 +84,31 @@ describe('a lease that ends by its time', () => {
 });
 
 describe('a lease that has ended and is not released', () => {
-  it('keeps its node from being given up as silent or taken until it is', () => {
+  it('stops its node from being skipped as silent, or taken, until it is released', () => {
     const s = draining('n0');
     s.given(drained('n0')).when();
-    expect(types(s.answers_('n0', 'refused'))).toContain('node.lease.uncordoning');
+    expect(types(s.leaseEnds('n0', 'refused'))).toContain('node.lease.uncordoning');
     expect(s.given(silent('n0')).when()).toEqual([]);
     expect(deferred(s.given(uncordoned('n0')).when())).toEqual(['n0: silent']);
   });
 
-  it('is released by an answer while it is uncordoned, though its node was skipped and its time is not over', () => {
+  it('is released by a report during uncordoning, even if its node was skipped before its time is over', () => {
     const s = draining('n0');
     s.given(drained('n0')).when();
     expect(types(s.skips('n0'))).toContain('node.lease.uncordoning');
     expect(s.given(uncordoned('n0')).when()).toEqual([]);
-    expect(types(s.reports_('n0', 'old', { lease: 'n0-l1', verdict: 'refused' }))).toContain('node.lease.released');
+    expect(types(s.nodeReports('n0', 'old', { lease: 'n0-l1', verdict: 'refused' }))).toContain('node.lease.released');
   });
 
-  it('is not answered by what was said before it ended: without an answer since, it is held', () => {
+  it('is not answered by an earlier report, and is held until a later one', () => {
     const s = draining('n0');
-    s.reports_('n0', 'old', { lease: 'n0-l1' });
+    s.nodeReports('n0', 'old', { lease: 'n0-l1' });
     s.given(drained('n0')).when();
     expect(types(s.after(PAST_DEADLINE))).toContain('node.unknown');
     expect([s.lease('n0').phase, s.unavailable('default')]).toEqual(['settled', ['n0']]);
   });
 
-  it('asks for no time while its view is not known to be shown', () => {
+  it('schedules no decision while its view may not be written', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     s.showViews = () => undefined;
@@ -118,11 +120,11 @@ describe('a lease that has ended and is not released', () => {
 describe('a node that was skipped', () => {
   const corrected = () => {
     const s = fleetOf('n0');
-    s.reports_('n0', 'strange');
+    s.nodeReports('n0', 'strange');
     return s;
   };
 
-  it('for its own lease, and lives, is so until that is released', () => {
+  it('because of its lease, and is alive, stays skipped until the lease is released', () => {
     const s = corrected();
     s.skips('n0');
     expect(s.status('n0').skipped).toBe('me');
@@ -137,7 +139,7 @@ describe('a node that was skipped', () => {
     expect([s.status('n0').skipped, s.unavailable('default')]).toEqual(['me', []]);
   });
 
-  it('in a rollout stays so after its lease, until that has ended', () => {
+  it('in a rollout stays skipped after its lease, until the rollout has ended', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.skips('n0');
@@ -148,34 +150,36 @@ describe('a node that was skipped', () => {
 });
 
 describe('a lease outside a rollout', () => {
-  it('makes none that could be listed', () => {
+  it('does not create a rollout to list', () => {
     const s = fleetOf('n0');
-    s.reports_('n0', 'strange');
+    s.nodeReports('n0', 'strange');
     expect(s.lease('n0')).toMatchObject({ kind: 'corrective', change: '' });
     expect([...s.state.rollouts.keys()]).toEqual([]);
-    s.answers_('n0', 'failed');
+    s.leaseEnds('n0', 'failed');
     expect([[...s.state.rollouts.keys()], [...s.state.targets.keys()]]).toEqual([[], []]);
   });
 
-  it('that ends invalid is deferred with what the node says', () => {
+  it("that ends as invalid is deferred with the node's reason", () => {
     const s = fleetOf('n0');
-    s.reports_('n0', 'strange');
-    expect(deferred(s.answers_('n0', 'invalid'))).toEqual(['n0: corrective lease ended as invalid: it is invalid']);
+    s.nodeReports('n0', 'strange');
+    expect(deferred(s.leaseEnds('n0', 'invalid'))).toEqual(['n0: corrective lease ended as invalid: it is invalid']);
   });
 
-  it('without an answer is tried again a minute after its end, and not as soon as it is answered', () => {
+  it('without an answer is tried again a minute after its end, not as soon as it is answered', () => {
     const s = fleetOf('n0');
-    s.reports_('n0', 'strange');
+    s.nodeReports('n0', 'strange');
     expect(settledAs(s.after(2 * MINUTE))).toEqual(['n0 unknown']);
-    expect(types(s.reports_('n0', 'strange', { lease: 'n0-l1', verdict: 'refused' }))).toContain('node.lease.released');
+    expect(types(s.nodeReports('n0', 'strange', { lease: 'n0-l1', verdict: 'refused' }))).toContain(
+      'node.lease.released',
+    );
     expect(s.after(MINUTE - 1)).toEqual([]);
     expect(grants(s.after(1))).toEqual(['n0 corrective old']);
   });
 
-  it('that was applied ends the deferral, though by then the node should have something newer', () => {
+  it('that was applied ends the deferral, even if the node should have a newer config by then', () => {
     const s = fleetOf('n0');
-    s.reports_('n0', 'strange');
-    s.answers_('n0', 'failed');
+    s.nodeReports('n0', 'strange');
+    s.leaseEnds('n0', 'failed');
     expect(grants(s.after(MINUTE))).toEqual(['n0 corrective old']);
     s.given(renderedNode('n0', 'newer'), reviewedNode('n0', 'newer'));
     expect(s.status('n0').deferred).not.toBe('');
@@ -183,11 +187,11 @@ describe('a lease outside a rollout', () => {
     expect(s.status('n0').deferred).toBe('');
   });
 
-  it('to a config that cannot be found is deferred, and looked for again after 1, 2 … minutes', () => {
+  it('to a missing config is deferred, and tried again after 1, 2 … minutes', () => {
     const s = fleetOf('n0');
     s.lost.add('old');
-    const said = s.reports_('n0', 'strange').filter(({ type }) => type === 'node.deferred');
-    expect(said).toEqual([
+    const facts = s.nodeReports('n0', 'strange').filter(({ type }) => type === 'node.deferred');
+    expect(facts).toEqual([
       expect.objectContaining({ node: 'n0', lease: '', change: '', pool: 'default', reason: 'old is lost' }),
     ]);
     expect(s.after(MINUTE - 1)).toEqual([]);
@@ -198,18 +202,18 @@ describe('a lease outside a rollout', () => {
   });
 });
 
-describe('an invalid', () => {
-  it('is one failure of its rollout', () => {
+describe('an invalid report', () => {
+  it('counts as one failure of its rollout', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
-    s.answers_('n0', 'invalid');
+    s.leaseEnds('n0', 'invalid');
     expect(s.rollout('c1')).toMatchObject({ failed: 1, unknown: 0 });
   });
 
-  it('in a rollout keeps the node from nothing that it is to have outside of one', () => {
+  it('in a rollout does not keep the node from its desired config outside rollouts', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
-    s.answers_('n0', 'invalid');
+    s.leaseEnds('n0', 'invalid');
     s.given(
       factOf('config.judged', {
         hash: 'c1-new',
@@ -223,7 +227,7 @@ describe('an invalid', () => {
     expect(grants(s.when())).toEqual(['n0 join c1-new']);
   });
 
-  it('turns no rollout that rolls back already, whatever its nodes still have', () => {
+  it('does not affect a rollout that is already reverting', () => {
     const s = new Scheduler().given(
       accepted('c9', { apply: [pool('a', 1), pool('b', 1)] }),
       renderedChange('c9', {}),
@@ -237,12 +241,12 @@ describe('an invalid', () => {
     s.aborts('c2');
     s.when(s.message('b0', 'same', { kind: 'applied', lease, verdict: 'applied' }));
     expect([s.rollout('c2').phase, s.lease('b0').kind]).toEqual(['reverting', 'rollback']);
-    expect(linesOf(s.answers_('a0', 'invalid'), 'change').filter((line) => line.startsWith('rollout.failed'))).toEqual([
-      'rollout.failed c1',
-    ]);
+    expect(linesOf(s.leaseEnds('a0', 'invalid'), 'change').filter((line) => line.startsWith('rollout.failed'))).toEqual(
+      ['rollout.failed c1'],
+    );
   });
 
-  it('without a known recipe holds up the start of nothing that has none either', () => {
+  it('without a known recipe does not delay changes without one', () => {
     const s = fleetOf('n0', 'x').given(
       accepted('c0'),
       renderedChange('c0', { x: { from: 'old', to: 'bad', recipe: '' } }),
@@ -250,10 +254,10 @@ describe('an invalid', () => {
     );
     s.when();
     s.given(accepted('c1'), renderedChange('c1', { n0: { from: 'old', to: 'fine', recipe: '' } }), validated('c1'));
-    expect([...s.answers_('x', 'invalid')].map(({ type }) => type)).toContain('rollout.started');
+    expect([...s.leaseEnds('x', 'invalid')].map(({ type }) => type)).toContain('rollout.started');
   });
 
-  it('that is known-bad without a known recipe makes nothing known-bad that has none either', () => {
+  it('that is known-bad without a known recipe does not block configs without one', () => {
     const s = fleetOf('n0', 'x').given(
       factOf('config.judged', { hash: 'bad', recipe: '', lease: 'x-l1', change: 'c0', node: 'x', knownBad: true }),
     );
@@ -261,7 +265,7 @@ describe('an invalid', () => {
     expect(grants(s.when())).toEqual(['n0 forward fine']);
   });
 
-  it('that is known-bad by its recipe alone leaves its pool nothing to wait for', () => {
+  it('that is known-bad only by its recipe leaves nothing in the queue of its pool', () => {
     const s = inPool(1, 'n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     expect(s.view('pools', 'edge').waiting).toBe(1);
@@ -279,38 +283,38 @@ describe('an invalid', () => {
   });
 });
 
-describe('an answer', () => {
-  it('that says applied, but of another config, is recorded with both words', () => {
+describe('a report', () => {
+  it('that says applied, but names another config, is recorded with both', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
-    const [settled] = s.answers_('n0', 'applied', { hash: 'strange' });
+    const [settled] = s.leaseEnds('n0', 'applied', { hash: 'strange' });
     expect(settled).toMatchObject({ because: 'failed', report: { verdict: 'applied', hash: 'strange' } });
     expect(s.status('n0')).toMatchObject({ verdict: 'applied', hash: 'strange' });
   });
 
-  it('of a lower incarnation never counts, though its nonce is the same', () => {
+  it('of a lower incarnation never counts, even with the same nonce', () => {
     const s = fleetOf('n0');
-    s.reports_('n0', 'b', { incarnation: 2 });
-    expect(s.reports_('n0', 'a', { incarnation: 1 })).toEqual([]);
+    s.nodeReports('n0', 'b', { incarnation: 2 });
+    expect(s.nodeReports('n0', 'a', { incarnation: 1 })).toEqual([]);
   });
 });
 
 describe('a rollback', () => {
-  it('is no news of a recipe', () => {
+  it('is not recorded as a recipe', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
-    expect(s.answers_('n1', 'failed').filter(({ type }) => type === 'node.lease.granted')).toMatchObject([
+    expect(s.leaseEnds('n1', 'failed').filter(({ type }) => type === 'node.lease.granted')).toMatchObject([
       { kind: 'rollback', hash: 'old', recipe: '' },
     ]);
   });
 
-  it('of nodes that have it is not kept by what became known-bad meanwhile', () => {
+  it('of nodes that have the config is not stopped by a config that became known-bad meanwhile', () => {
     const s = inPool(2, 'n0', 'n1', 'n2');
     s.given(accepted('c1'), renderedChange('c1', leading(['n0', 'n1', 'n2'], 'old', 'bad')), validated('c1')).when();
     s.applies('n0', 'n1');
     s.given(factOf('config.judged', { hash: 'bad', lease: 'x-l1', change: 'c0', node: 'x', knownBad: true }));
-    expect(grants(s.aborts('c1'))).toEqual(['n0 rollback old']); // n2 is at work, and holds the other unit
+    expect(grants(s.aborts('c1'))).toEqual(['n0 rollback old']); // n2 has a lease, and holds the other unit
     expect(grants(s.applies('n0'))).toEqual(['n1 rollback old']);
   });
 });

@@ -6,7 +6,7 @@ const drained = (node: string, lease: string) => factOf('node.drained', { node, 
 const uncordoned = (node: string, lease: string) => factOf('node.uncordoned', { node, lease, pool: 'default' });
 const RESTART: readonly Action[] = [{ kind: 'restart', unit: 'x.service' }];
 
-/** A rollout to n0 and n1, one after the other, whose nodes are to have a unit restarted. */
+/** A rollout to n0 and n1, one after another, that restarts a unit. */
 function rolling(): Scheduler {
   const s = new Scheduler().fleet(['n0', 'n1']);
   s.actions = RESTART;
@@ -14,10 +14,10 @@ function rolling(): Scheduler {
   return s;
 }
 
-describe('a node whose actions failed for want of a restart', () => {
-  it("is not failed: its next lease drains it and restarts it, before any other node's", () => {
+describe('a node whose actions failed and need a reboot', () => {
+  it('has not failed: its next lease drains and reboots it, before any other node gets a lease', () => {
     const s = rolling();
-    const facts = s.answers_('n0', 'failed', { needsRestart: true, reason: 'action restart x.service: timed out' });
+    const facts = s.leaseEnds('n0', 'failed', { needsRestart: true, reason: 'action restart x.service: timed out' });
     expect([settledAs(facts), deferred(facts), grants(facts)]).toEqual([['n0 escalated'], [], ['n0 forward c1-new']]);
     expect(s.lease('n0')).toMatchObject({
       lease: 'n0-l2',
@@ -30,9 +30,9 @@ describe('a node whose actions failed for want of a restart', () => {
     expect(s.status('n0')).toMatchObject({ verdict: 'failed', reason: 'action restart x.service: timed out' });
   });
 
-  it('goes on with what it was planned for once that lease is over', () => {
+  it('uses the planned actions again after that lease', () => {
     const s = rolling();
-    s.answers_('n0', 'failed', { needsRestart: true });
+    s.leaseEnds('n0', 'failed', { needsRestart: true });
     s.given(drained('n0', 'n0-l2')).when();
     s.applies('n0');
     s.given(uncordoned('n0', 'n0-l2')).when();
@@ -41,35 +41,35 @@ describe('a node whose actions failed for want of a restart', () => {
     expect(s.rollout('c1').phase).toBe('complete');
   });
 
-  it('has failed when it asks for what its lease gave', () => {
+  it('has failed if it asks for what its lease already had', () => {
     const s = rolling();
-    s.answers_('n0', 'failed', { needsRestart: true });
+    s.leaseEnds('n0', 'failed', { needsRestart: true });
     s.given(drained('n0', 'n0-l2')).when();
-    const facts = s.answers_('n0', 'failed', { needsRestart: true, reason: 'it does not come up' });
+    const facts = s.leaseEnds('n0', 'failed', { needsRestart: true, reason: 'it does not come up' });
     expect(settledAs(facts)).toEqual(['n0 failed']);
     expect(s.rollout('c1')).toMatchObject({ phase: 'reverted', failed: 1 });
   });
 
-  it('needs no unit more where it did not come back', () => {
+  it('needs no further unit if its rollback failed', () => {
     const s = rolling();
-    s.answers_('n0', 'failed', { needsRestart: true, restored: false });
+    s.leaseEnds('n0', 'failed', { needsRestart: true, restored: false });
     expect([s.unavailable('default'), s.lease('n0').lease, s.atWork()]).toEqual([['n0'], 'n0-l2', ['n0']]);
   });
 
-  it('gets no restart for another config', () => {
+  it('is not rebooted for another config', () => {
     const s = rolling();
     s.pauses('c1');
-    s.answers_('n0', 'failed', { needsRestart: true });
+    s.leaseEnds('n0', 'failed', { needsRestart: true });
     expect(s.atWork()).toEqual([]);
     s.aborts('c1');
     s.rolls('c2', ['n0']);
     expect(s.lease('n0')).toMatchObject({ hash: 'c2-new', phase: 'applying', actions: RESTART });
   });
 
-  it('waits with it for a paused rollout, and says that', () => {
+  it('waits during a pause, and says so', () => {
     const s = rolling();
     s.pauses('c1');
-    s.answers_('n0', 'failed', { needsRestart: true });
+    s.leaseEnds('n0', 'failed', { needsRestart: true });
     expect(s.why('n0').because).toBe('paused');
     expect(grants(s.resumes('c1'))).toEqual(['n0 forward c1-new']);
     expect(s.lease('n0').actions).toEqual(DRAIN);
@@ -89,48 +89,48 @@ describe('a node whose actions failed for want of a restart', () => {
       'corrective',
       (s: Scheduler) => {
         s.aborts('c1');
-        s.answers_('n0', 'refused');
-        s.reports_('n0', 'strange');
+        s.leaseEnds('n0', 'refused');
+        s.nodeReports('n0', 'strange');
       },
     ],
-  ])('is restarted %s as well', (_, kind, lead) => {
+  ])('is also rebooted %s', (_, kind, lead) => {
     const s = rolling();
     lead(s);
     expect(s.lease('n0')).toMatchObject({ kind, phase: 'applying' });
-    expect(deferred(s.answers_('n0', 'failed', { needsRestart: true, hash: s.lease('n0').from }))).toEqual([]);
+    expect(deferred(s.leaseEnds('n0', 'failed', { needsRestart: true, hash: s.lease('n0').from }))).toEqual([]);
     expect(s.lease('n0')).toMatchObject({ kind, hash: 'old', phase: 'draining', actions: DRAIN });
   });
 
-  it('joins as any other when it was removed since', () => {
+  it('joins normally if it was removed since', () => {
     const s = rolling();
     s.pauses('c1');
-    s.answers_('n0', 'failed', { needsRestart: true });
+    s.leaseEnds('n0', 'failed', { needsRestart: true });
     s.aborts('c1');
     s.given(left('n0'), joined('n0'), renderedNode('n0', 'c1-new'), reviewedNode('n0', 'c1-new'));
-    s.reports_('n0', 'old', { incarnation: 9 });
+    s.nodeReports('n0', 'old', { incarnation: 9 });
     expect(s.lease('n0')).toMatchObject({ kind: 'join', hash: 'c1-new', phase: 'applying', actions: RESTART });
   });
 
-  it('is restarted for nothing that its rollout has left behind, and not when there is nothing left to do', () => {
+  it('is not rebooted for what its rollout has left behind, or if nothing is left to do', () => {
     const s = rolling();
     s.pauses('c1');
-    s.answers_('n0', 'failed', { needsRestart: true });
+    s.leaseEnds('n0', 'failed', { needsRestart: true });
     s.actions = NONE;
     s.resumes('c1');
     expect(s.lease('n0')).toMatchObject({ phase: 'applying', actions: NONE });
     const other = rolling();
     other.pauses('c1');
-    other.answers_('n0', 'failed', { needsRestart: true });
+    other.leaseEnds('n0', 'failed', { needsRestart: true });
     other.aborts('c1');
     other.given(ended('c1', 'aborted'));
     other.rolls('c2', ['n0'], { to: 'c1-new' });
     expect(other.lease('n0')).toMatchObject({ change: 'c2', phase: 'applying', actions: RESTART });
   });
 
-  it('is shown as troubled, and as not whole whatever it waits for', () => {
+  it('is shown as troubled, and as degraded whatever it waits for', () => {
     const s = rolling();
     s.pauses('c1');
-    s.answers_('n0', 'failed', { needsRestart: true, restored: false, reason: 'action restart x.service: timed out' });
+    s.leaseEnds('n0', 'failed', { needsRestart: true, restored: false, reason: 'action restart x.service: timed out' });
     expect(s.view('rollouts', 'c1').worst).toMatchObject([
       { node: 'n0', state: 'escalated', reason: 'action restart x.service: timed out' },
     ]);
@@ -141,58 +141,58 @@ describe('a node whose actions failed for want of a restart', () => {
   });
 });
 
-describe('restarts of a machine outside a rollout', () => {
-  /** A node that strays, is given its config with a restart, and fails so many times in a row. */
+describe('reboots outside a rollout', () => {
+  /** A node with a wrong config gets its config with a reboot, and fails this many times in a row. */
   function failing(times: number): Scheduler {
     const s = new Scheduler().fleet(['n0']);
     s.actions = DRAIN;
-    s.reports_('n0', 'strange');
+    s.nodeReports('n0', 'strange');
     for (let i = 1; i <= times; i++) {
       const { lease } = s.lease('n0');
       s.given(drained('n0', lease)).when();
-      s.answers_('n0', 'failed', { hash: 'strange', bootId: `boot-${i}`, reason: 'it does not come up' });
+      s.leaseEnds('n0', 'failed', { hash: 'strange', bootId: `boot-${i}`, reason: 'it does not come up' });
       s.given(uncordoned('n0', lease)).when();
       if (i < times) s.after(75 * MINUTE);
     }
     return s;
   }
 
-  it('end after three in vain, and a boot by hand gives it one try more', () => {
+  it('stop after three failures, and a manual reboot allows one more try', () => {
     const s = failing(3);
     expect(s.why('n0')).toMatchObject({
       because: 'given-up',
       text: 'the machine was restarted 3 times without success; the last time: it does not come up; it is tried again when its config or labels change, or when the machine is rebooted',
     });
     expect([s.after(24 * 60 * MINUTE), s.lease('n0').phase]).toEqual([[], 'released']);
-    s.reports_('n0', 'strange', { bootId: 'by hand' });
+    s.nodeReports('n0', 'strange', { bootId: 'by hand' });
     const { lease } = s.lease('n0');
     s.given(drained('n0', lease)).when();
-    s.answers_('n0', 'failed', { hash: 'strange', bootId: 'b9' });
+    s.leaseEnds('n0', 'failed', { hash: 'strange', bootId: 'b9' });
     s.given(uncordoned('n0', lease)).when();
     expect(s.why('n0').because).toBe('given-up');
     s.given(renderedNode('n0', 'other'), reviewedNode('n0', 'other')).when();
     expect(s.lease('n0')).toMatchObject({ hash: 'other', phase: 'draining' });
   });
 
-  it('are not counted where the machine was told to restart, but did not', () => {
+  it('do not count if the machine was asked to reboot, but did not', () => {
     const s = new Scheduler().fleet(['n0']);
     s.actions = DRAIN;
-    s.reports_('n0', 'strange');
+    s.nodeReports('n0', 'strange');
     for (let i = 0; i < 5; i++) {
       const { lease } = s.lease('n0');
       s.given(drained('n0', lease)).when();
-      s.answers_('n0', 'failed', { hash: 'strange', reason: 'it does not go down' });
+      s.leaseEnds('n0', 'failed', { hash: 'strange', reason: 'it does not go down' });
       s.given(uncordoned('n0', lease)).when();
       expect(s.why('n0').because).toBe('backing-off');
       s.after(75 * MINUTE);
     }
   });
 
-  it('are tried again before that, and drains that fail end nothing', () => {
+  it('do not stop before that, and failed drains do not count', () => {
     expect(failing(2).why('n0').because).toBe('backing-off');
     const s = new Scheduler().fleet(['n0']);
     s.actions = DRAIN;
-    s.reports_('n0', 'strange');
+    s.nodeReports('n0', 'strange');
     for (let i = 0; i < 5; i++) {
       const { lease } = s.lease('n0');
       s.given(

@@ -2,17 +2,23 @@ import type { NodeProgress, PoolProgress } from '#libs/contracts';
 import { viewKey } from '#libs/engine';
 import { isOpen } from './lease.js';
 import {
+  ALL_ROLLED_BACK,
   EMPTY_TALLY,
+  isUntouchedBy,
   nodeOf,
   nodeOfPlace,
   parseTargetKey,
   targetKey,
   wentWrong,
+  type DeferredNode,
+  type FrozenRollout,
+  type NodeResults,
+  type NodeState,
   type Rollout,
   type RolloutPhase,
   type State,
 } from './state.js';
-import { goalOf } from './want.js';
+import { wantedHash } from './want.js';
 
 /** Enough for a screen. `ops.rollout.get` returns all nodes, in pages. */
 const WORST = 50;
@@ -29,22 +35,70 @@ export function freeze(state: State, change: string): void {
   const tally = state.tallies.get(change) ?? EMPTY_TALLY;
   const deferred = tally.deferred === 0 ? {} : deferredIn(state, rollout);
   const names = Object.keys(deferred);
-  state.rollouts.set(change, { ...rollout, frozen: { tally, pools, worst, deferred } });
+  const results = resultsOf(rollout.nodes.map((name) => nodeProgress(state, change, name)));
+  state.rollouts.set(change, { ...rollout, frozen: { tally, pools, worst, deferred, results } });
   for (const name of names) state.deferredBy.set(name, [...(state.deferredBy.get(name) ?? []), change]);
   // A node that the next rollout takes over is no longer deferred by this one. Others may have just got their config.
   for (const name of names)
     if (rollout.phase === 'superseded' || nodeOf(state, name).deferred === undefined) noLongerDeferred(state, name);
 }
 
-/** The nodes that a rollout has deferred and that still lack its config, with the hash of that config. */
-function deferredIn(state: State, rollout: Rollout): Readonly<Record<string, string>> {
-  const deferred: Record<string, string> = {};
+/** The nodes that a rollout has deferred and that still lack its config. */
+function deferredIn(state: State, rollout: Rollout): FrozenRollout['deferred'] {
+  const deferred = new Map<string, DeferredNode>();
   for (const name of rollout.nodes) {
     const key = targetKey(rollout.change, name);
     const target = state.targets.get(key);
-    if (target !== undefined && state.classes.get(key)?.tally === 'deferred') deferred[name] = goalOf(rollout, target);
+    if (target !== undefined && state.classes.get(key)?.tally === 'deferred')
+      deferred.set(name, { hash: wantedHash(rollout, target), startedBy: target.startedBy });
   }
-  return deferred;
+  return Object.fromEntries(deferred);
+}
+
+/** Most nodes of a rollout end in the same way, so this is short. */
+const resultsOf = (rows: readonly NodeProgress[]): readonly NodeResults[] =>
+  joined(rows.map(({ state, pool }) => ({ state: UNDER_WAY.has(state) ? 'superseded' : state, pool, count: 1 })));
+
+/** The results once the node with this index has ended differently. */
+function withResult(results: readonly NodeResults[], index: number, state: string): readonly NodeResults[] {
+  let first = 0;
+  return joined(
+    results.flatMap((one): readonly NodeResults[] => {
+      const at = index - first;
+      first += one.count;
+      return at < 0 || at >= one.count
+        ? [one]
+        : [
+            { ...one, count: at },
+            { ...one, state, count: 1 },
+            { ...one, count: one.count - at - 1 },
+          ];
+    }),
+  );
+}
+
+function joined(all: readonly NodeResults[]): readonly NodeResults[] {
+  const results: NodeResults[] = [];
+  for (const one of all) {
+    const last = results.at(-1);
+    if (one.count === 0) continue;
+    if (last?.state === one.state && last.pool === one.pool)
+      results[results.length - 1] = { ...last, count: last.count + one.count };
+    else results.push(one);
+  }
+  return results;
+}
+
+/** How nodes of an ended rollout ended, with the reason of those that need attention. `names` follow each other. */
+export function frozenProgress({ nodes, frozen }: Rollout, names: readonly string[]): readonly NodeProgress[] {
+  if (frozen === undefined) return [];
+  const worst = new Map(frozen.worst.map((row) => [row.node, row]));
+  const results = frozen.results.flatMap((one) => Array.from({ length: one.count }, () => one));
+  const first = nodes.indexOf(names[0] ?? '');
+  return names.map((node, i) => {
+    const { state = '', pool = '' } = results[first + i] ?? {};
+    return worst.get(node) ?? { node, pool, state, reason: '', since: '' };
+  });
 }
 
 /** Updates ended rollouts when a node gets the config that they deferred, or no longer needs it. */
@@ -60,15 +114,27 @@ export function noLongerDeferred(state: State, name: string): void {
       deferred: { [name]: goal, ...deferred },
     } = rollout.frozen;
     // A node that keeps its config, or got a newer one, did not get it from this rollout.
-    const has = node.joined && node.report?.hash === goal ? 'settled' : 'left';
-    const progress = pools[node.pool];
+    const has = node.joined && node.report?.hash === goal?.hash ? 'settled' : 'left';
+    const isBack = has === 'settled' && rollsBack(rollout.phase);
+    const isUntouched = isBack && neverChanged(goal, node);
+    const result = isUntouched ? 'untouched' : isBack ? 'rolled-back' : 'applied';
+    const progress = Object.hasOwn(pools, node.pool) ? pools[node.pool] : undefined;
     const frozen = {
+      ...rollout.frozen,
       tally: { ...tally, deferred: tally.deferred - 1, [has]: tally[has] + 1 },
       pools:
         progress === undefined || has === 'left'
           ? pools
-          : { ...pools, [node.pool]: { ...progress, done: progress.done + 1 } },
-      worst: worst.filter((row) => row.node !== name || row.state !== 'deferred'),
+          : {
+              ...pools,
+              [node.pool]: {
+                ...progress,
+                done: progress.done + 1,
+                untouched: progress.untouched + (isUntouched ? 1 : 0),
+              },
+            },
+      worst: worst.filter((row) => row.node !== name || !(row.state === 'deferred' || isUntouched)),
+      results: withResult(rollout.frozen.results, rollout.nodes.indexOf(name), result),
       deferred,
     };
     state.rollouts.set(change, { ...rollout, frozen });
@@ -77,38 +143,46 @@ export function noLongerDeferred(state: State, name: string): void {
   state.deferredBy.delete(name);
 }
 
+/** Whether no lease of the rollout changed the node, as far as it has reported. */
+const neverChanged = (deferred: DeferredNode | undefined, node: NodeState): boolean =>
+  deferred?.startedBy === undefined || isUntouchedBy(node, deferred.startedBy);
+
 /** The progress of each pool in a rollout. */
 export function poolProgress(state: State, rollout: Rollout): Readonly<Record<string, PoolProgress>> {
   if (rollout.frozen !== undefined) return rollout.frozen.pools;
-  const pools: Record<string, PoolProgress> = {};
+  const pools = new Map<string, PoolProgress>();
   for (const [key, tally] of state.poolTallies.entries()) {
     const { change, node: pool } = parseTargetKey(key);
     if (change !== rollout.change) continue;
     const nodes = tally.settled + tally.active + tally.pending + tally.deferred;
-    const untouched = rollsBack(rollout.phase) ? (state.untouched.get(key) ?? 0) : 0;
-    if (nodes > 0) pools[pool] = { nodes, done: tally.settled, active: tally.active, untouched };
+    const notRolledBack = (rollsBack(rollout.phase) ? state.notRolledBack.get(key) : undefined) ?? ALL_ROLLED_BACK;
+    if (nodes > 0) pools.set(pool, { nodes, done: tally.settled, active: tally.active, ...notRolledBack });
   }
-  return Object.fromEntries(Object.entries(pools).sort(([a], [b]) => (a < b ? -1 : 1)));
+  return Object.fromEntries([...pools].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 const rollsBack = (phase: RolloutPhase | undefined): boolean => phase === 'reverting' || phase === 'reverted';
 
 const UNDER_WAY = new Set(['draining', 'applying', 'uncordoning', 'pending']);
 
-const RANK: Readonly<Record<string, number>> = {
-  invalid: 0,
-  failed: 1,
-  escalated: 2,
-  unknown: 3,
-  deferred: 4,
-  draining: 5,
-  applying: 6,
-  uncordoning: 7,
-  pending: 8,
-  applied: 9,
-  'rolled-back': 9,
-  untouched: 9,
-};
+const RANK: ReadonlyMap<string, number> = new Map(
+  Object.entries({
+    invalid: 0,
+    failed: 1,
+    degraded: 1,
+    escalated: 2,
+    'partly-rolled-back': 2,
+    unknown: 3,
+    deferred: 4,
+    draining: 5,
+    applying: 6,
+    uncordoning: 7,
+    pending: 8,
+    applied: 9,
+    'rolled-back': 9,
+    untouched: 9,
+  }),
+);
 
 /** The nodes that people want to see first: failures, then nodes in progress. */
 export function worstNodes(state: State, rollout: Rollout): readonly NodeProgress[] {
@@ -127,7 +201,7 @@ export function worstNodes(state: State, rollout: Rollout): readonly NodeProgres
   }
   for (const key of state.troubled) if (key.startsWith(`${rollout.change}/`)) names.add(parseTargetKey(key).node);
   const rows = [...names].map((name) => nodeProgress(state, rollout.change, name));
-  rows.sort((a, b) => (RANK[a.state] ?? 9) - (RANK[b.state] ?? 9) || (a.node < b.node ? -1 : 1));
+  rows.sort((a, b) => (RANK.get(a.state) ?? 9) - (RANK.get(b.state) ?? 9) || (a.node < b.node ? -1 : 1));
   return rows.slice(0, WORST);
 }
 
@@ -144,14 +218,24 @@ export function nodeProgress(state: State, change: string, name: string): NodePr
   const { outcome } = target ?? {};
   const since = outcome?.at ?? '';
   if (tally === 'settled' && outcome?.because !== 'invalid' && outcome?.because !== 'failed')
-    return { node: name, pool, state: settledAs(state, change, name), reason: '', since };
+    return { node: name, pool, ...settledAs(state, change, node), since };
   if (target !== undefined && wentWrong(target) && outcome !== undefined)
     return { node: name, pool, state: outcome.because, reason: outcome.reason, since };
   if (tally === 'deferred') return { node: name, pool, state: 'deferred', reason: target?.deferred ?? '', since };
   return { node: name, pool, state: tally === 'left' ? 'left' : 'pending', reason: '', since };
 }
 
-function settledAs(state: State, change: string, name: string): string {
-  if (!rollsBack(state.rollouts.get(change)?.phase)) return 'applied';
-  return state.classes.get(targetKey(change, name))?.untouched === true ? 'untouched' : 'rolled-back';
+/** How a settled target ended, and what people must know about it. */
+function settledAs(
+  state: State,
+  change: string,
+  { node, report, notUndone }: NodeState,
+): Pick<NodeProgress, 'state' | 'reason'> {
+  if (!rollsBack(state.rollouts.get(change)?.phase)) return { state: 'applied', reason: '' };
+  const notRolledBack = state.classes.get(targetKey(change, node))?.notRolledBack;
+  if (notRolledBack === 'untouched') return { state: 'untouched', reason: '' };
+  if (notRolledBack === 'degraded') return { state: 'degraded', reason: report?.reason ?? '' };
+  return notUndone.length > 0
+    ? { state: 'partly-rolled-back', reason: `rolled back, except ${notUndone.join(', ')}` }
+    : { state: 'rolled-back', reason: '' };
 }

@@ -1,14 +1,14 @@
 import { EMPTY_CONFIG, ordered, type Config } from '#libs/contracts';
 import { PAUSE, readConfigs, readInputEnd, type Gathering } from '#libs/engine';
 import { effectivePolicy, planActions, planDriftActions } from '#libs/rules';
-import type { EndNeed, Gathered, Plan, PlanNeed, SchedulerNeed } from './inputs.js';
+import type { EndNeed, GatherResult, Plan, PlanNeed, SchedulerNeed } from './inputs.js';
 
 /** The configs of so many leases are in memory at a time: each may have nearly a megabyte. */
 const AT_ONCE = 100;
 
 /** Plans the actions of leases from the contents of the configs, and sees where REPORTS ends. */
-export function* gather(needs: readonly SchedulerNeed[]): Gathering<ReadonlyMap<string, Gathered>> {
-  const gathered = new Map<string, Gathered>(yield* planAll(needs.filter(isPlanNeed)));
+export function* gather(needs: readonly SchedulerNeed[]): Gathering<ReadonlyMap<string, GatherResult>> {
+  const gathered = new Map<string, GatherResult>(yield* planAll(needs.filter(isPlanNeed)));
   for (const need of needs)
     if (!isPlanNeed(need)) gathered.set(need.key, { last: yield* readInputEnd(), atMs: need.atMs });
   return gathered;
@@ -46,12 +46,12 @@ function planOf(
       reason: `the config ${to.slice(0, 12)} of ${node} is not in the bucket configs: it was never written, or somebody deleted or changed it`,
     };
   // The config that a node runs may have been deleted because nothing referred to it: plan as if the node had none.
-  const known = before ?? EMPTY_CONFIG;
+  const config = before ?? EMPTY_CONFIG;
   const policy = effectivePolicy(policies, labels);
-  const planned = planActions(known, after, policy).actions;
+  const planned = planActions(config, after, policy).actions;
   return {
     ok: true,
-    actions: drift.length === 0 ? planned : ordered([...planned, ...planDriftActions(known, after, drift, policy)]),
+    actions: drift.length === 0 ? planned : ordered([...planned, ...planDriftActions(config, after, drift, policy)]),
     ...(before === undefined && from !== '' ? { only: node } : {}),
   };
 }

@@ -2,10 +2,10 @@ import { nodeToken, type Action, type Drift, type Fragment } from '#libs/contrac
 import { selectorOf, selects } from '#libs/manifests';
 import { policiesOf } from '#libs/rules';
 import type { SchedulerDraft } from './draft.js';
-import { changingIn, isUnavailable, mayRollBackBeyond, poolBudget, poolPolicy } from './indexes.js';
+import { changingIn, isUnavailable, mayRollBackBeyond, poolBudget, roomIn } from './indexes.js';
 import type { Plan, PlanNeed } from './inputs.js';
 import { dueNodes } from './retries.js';
-import { nodeOfPlace, type NodeState, type State, type Want } from './state.js';
+import { nodeOfPlace, poolPolicy, type NodeState, type State, type Want } from './state.js';
 import { isKnownBad, keepsDrift, wantOf } from './want.js';
 
 /** The actions of a lease after an escalation: a machine is rebooted only after a drain. */
@@ -27,7 +27,7 @@ interface PlanCache {
  * Grants leases within the budgets of the pools. I1: at every grant, the unavailable nodes of the pool, including this
  * one, do not exceed its budget; except that one node may roll back beyond it while silent or unknown nodes hold units.
  * I2: no node gets a second lease. I3: no forward lease leads to a known-bad config. I6: a paused rollout grants no
- * forward lease.
+ * forward lease. No more nodes get the forward leases of a change at once than its `maxUnavailable` allows.
  */
 export function grantLeases(draft: SchedulerDraft, plans: ReadonlyMap<string, Plan>): void {
   const planning = { plans, policies: new Map<string, readonly Fragment[]>() };
@@ -70,12 +70,26 @@ function grantDown(draft: SchedulerDraft, pool: string, planning: PlanCache): vo
 function grantUnits(draft: SchedulerDraft, pool: string, planning: PlanCache): void {
   const { queue, unavailable } = draft.state.poolSet(pool);
   const free = poolBudget(draft.state, pool) - unavailable.size;
+  const rooms = new Map<string, number>();
   const next: string[] = [];
   for (const key of queue) {
     if (next.length >= free) break;
-    next.push(key);
+    const name = nodeOfPlace(key);
+    const want = draft.state.places.get(name)?.want;
+    // A change that is at its own limit leaves the units of the pool to others.
+    if (want?.kind === 'forward') {
+      const room = rooms.get(want.change) ?? roomFor(draft.state, want.change);
+      rooms.set(want.change, room - 1);
+      if (room <= 0) continue;
+    }
+    next.push(name);
   }
-  for (const key of next) grant(draft, nodeOfPlace(key), false, planning);
+  for (const name of next) grant(draft, name, false, planning);
+}
+
+function roomFor(state: State, change: string): number {
+  const rollout = state.rollouts.get(change);
+  return rollout === undefined ? Infinity : roomIn(state, rollout);
 }
 
 /** Lets one node roll back beyond the budget, because nodes that may never answer hold the units. */
@@ -115,7 +129,7 @@ function grant(draft: SchedulerDraft, name: string, free: boolean, planning: Pla
   if (draft.full || node?.report === undefined) return false;
   const want = wantOf(state, node);
   if (want === undefined) return false;
-  if (want.kind === 'forward' && isKnownBad(state, want)) return false;
+  if (want.kind === 'forward' && (isKnownBad(state, want) || roomFor(state, want.change) <= 0)) return false;
   const from = node.report.hash;
   const shared = planNeed(state, node, from, want, planning);
   // A plan with `only` failed because a config of that one node is missing. It does not apply to other nodes.
@@ -193,14 +207,14 @@ function planNeed(state: State, node: NodeState, from: string, want: Want, plann
 }
 
 function policiesFor(state: State, change: string, { policies }: PlanCache): readonly Fragment[] {
-  const known = policies.get(change);
-  if (known !== undefined) return known;
+  const cached = policies.get(change);
+  if (cached !== undefined) return cached;
   const own = state.changes.get(change);
-  const found = policiesOf(
+  const policy = policiesOf(
     'DisruptionPolicy',
     state.policies.values(),
     own && { apply: own.policies, delete: own.policyDeletes },
   );
-  policies.set(change, found);
-  return found;
+  policies.set(change, policy);
+  return policy;
 }

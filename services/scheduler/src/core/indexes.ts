@@ -1,19 +1,23 @@
 import { budgetOf, choosePool, DEFAULT_POOL, poolPolicies, poolsSelecting, type PoolPolicy } from '#libs/rules';
-import { nodeToken } from '#libs/contracts';
-import { viewKey } from '#libs/engine';
+import { fragmentId, nodeToken } from '#libs/contracts';
+import { viewKey, type Table } from '#libs/engine';
 import { noLongerDeferred } from './frozen-rollout.js';
 import { isOpen, isUnanswered } from './lease.js';
 import {
+  ALL_ROLLED_BACK,
   EMPTY_TALLY,
   nodeOf,
   parseTargetKey,
+  poolPolicy,
   targetKey,
   wentWrong,
   type NodeState,
+  type Rollout,
   type State,
   type Tally,
   type TargetClass,
   type TargetCount,
+  type TargetState,
   type Want,
 } from './state.js';
 import { circumstancesOf, classOf, blockedBecause, wantOf } from './want.js';
@@ -28,17 +32,11 @@ export function isUnavailable(node: NodeState): boolean {
   return node.silent || node.outOfService !== undefined || node.taken !== undefined || node.report?.restored === false;
 }
 
-/** The current budget of a pool: the committed one, or a lower one that an open rollout brings. */
+/** The current budget of a pool: the committed one, or the one that an open rollout brings, whichever is lower. */
 export function poolBudget(state: State, pool: string): number {
   const members = state.members.get(pool) ?? 0;
-  let budget = budgetOf(state.pools.get(pool) ?? DEFAULT_POOL, members);
-  for (const change of state.openChanges) {
-    const open = state.changes.get(change);
-    if (open === undefined || !open.started) continue;
-    const carried = poolPolicies(open.policies).get(pool);
-    if (carried !== undefined && state.pools.has(pool)) budget = Math.min(budget, budgetOf(carried, members));
-  }
-  return budget;
+  const policy = poolPolicy(state, pool);
+  return Math.min(budgetOf(policy, members), budgetOf(state.pools.get(pool) ?? policy, members));
 }
 
 /** The nodes that have an open lease of this pool, without the free ones. */
@@ -47,6 +45,14 @@ export const changingIn = (state: State, pool: string): readonly string[] =>
     const { lease } = nodeOf(state, name);
     return lease !== undefined && lease.pool === pool && !lease.free && isOpen(lease);
   });
+
+/** The nodes that have a lease of this change. One that did not report in time keeps its lease. */
+export const leasedBy = (state: State, change: string): readonly string[] =>
+  state.leased().filter((name) => nodeOf(state, name).lease?.change === change);
+
+/** How many more nodes the change itself lets change now. The budgets of their pools limit that, too. */
+export const roomIn = (state: State, { change, maxUnavailable }: Rollout): number =>
+  maxUnavailable === 0 ? Infinity : maxUnavailable - leasedBy(state, change).length;
 
 /**
  * Whether one node of the pool may roll back beyond the budget. A node that is silent, or unknown after another lease
@@ -63,21 +69,29 @@ export function mayRollBackBeyond(state: State, pool: string): boolean {
 const isLost = ({ lease, silent: isSilent }: NodeState): boolean =>
   lease === undefined ? isSilent : isUnanswered(lease) && lease.kind !== 'rollback';
 
-export const poolPolicy = (state: State, pool: string): PoolPolicy => state.pools.get(pool) ?? DEFAULT_POOL;
-
 /** Updates an index when a node changes. `sequence` orders new places in a queue. */
 type NodeIndex = (state: State, before: NodeState | undefined, after: NodeState, sequence: number) => void;
 
 /** Writes a node and updates every index. */
 export function putNode(state: State, changed: NodeState, sequence: number): void {
-  // Once it is available again, it counts in its current pool only.
-  const node = changed.alsoIn.length > 0 && !isUnavailable(changed) ? { ...changed, alsoIn: [] } : changed;
+  const node = withDerived(changed);
   const before = state.nodes.get(node.node);
   state.nodes.set(node.node, node);
   for (const update of NODE_INDEXES) update(state, before, node, sequence);
   state.touched.add(viewKey('status', nodeToken(node.node)));
   state.touched.add(viewKey('pools', node.pool));
 }
+
+function withDerived(node: NodeState): NodeState {
+  // Once it is available again, it counts in its current pool only.
+  const alsoIn = node.alsoIn.length > 0 && !isUnavailable(node) ? [] : node.alsoIn;
+  const lastDesired = hasDesired(node) ? node.report?.hash : node.lastDesired;
+  return alsoIn === node.alsoIn && lastDesired === node.lastDesired ? node : { ...node, alsoIn, lastDesired };
+}
+
+/** Whether the node is known to have its desired config. With an unanswered lease, its config is not known. */
+export const hasDesired = (node: NodeState): boolean =>
+  node.desired !== undefined && node.report?.hash === node.desired.hash && !isUnanswered(node.lease);
 
 /** How many nodes a pool has. */
 const members: NodeIndex = (state, before, after) => {
@@ -93,15 +107,18 @@ function addMembers(state: State, pool: string, by: number): void {
   state.touched.add(viewKey('pools', pool));
 }
 
-/** The silent members of a pool. */
-const silent: NodeIndex = (state, before, after) => {
-  const [old, now] = [silentIn(before), silentIn(after)];
-  if (old === now) return;
-  if (old !== undefined) state.poolSet(old).silent.delete(after.node);
-  if (now !== undefined) state.poolSet(now).silent.add(after.node);
-};
-const silentIn = (node: NodeState | undefined): string | undefined =>
-  node?.silent === true ? memberOf(node) : undefined;
+/** The members of a pool for which something holds. */
+const membersThatAre =
+  (set: 'silent' | 'unhealthy', is: (node: NodeState) => boolean): NodeIndex =>
+  (state, before, after) => {
+    const poolOf = (node: NodeState | undefined) => (node !== undefined && is(node) ? memberOf(node) : undefined);
+    const [old, now] = [poolOf(before), poolOf(after)];
+    if (old === now) return;
+    if (old !== undefined) state.poolSet(old)[set].delete(after.node);
+    if (now !== undefined) state.poolSet(now)[set].add(after.node);
+  };
+const silent = membersThatAre('silent', (node) => node.silent);
+const unhealthy = membersThatAre('unhealthy', ({ failingProbes }) => failingProbes.length > 0);
 
 /** The nodes that count against the budget of a pool. */
 const unavailable: NodeIndex = (state, before, after) => {
@@ -156,7 +173,18 @@ const tallies: NodeIndex = (state, before, after) => {
 };
 
 /** The order matters: later indexes depend on earlier ones. */
-const NODE_INDEXES = [members, unavailable, silent, leases, borrowed, fresh, deferred, queues, tallies] as const;
+const NODE_INDEXES = [
+  members,
+  unavailable,
+  silent,
+  unhealthy,
+  leases,
+  borrowed,
+  fresh,
+  deferred,
+  queues,
+  tallies,
+] as const;
 
 const RANK = { escalated: 0, corrective: 1, rollback: 2, forward: 3, join: 3, repair: 4 } as const;
 
@@ -164,12 +192,12 @@ function placeNode(state: State, node: NodeState, sequence: number): void {
   const before = state.places.get(node.node);
   const want = wantOf(state, node);
   state.backingOff.toggle(node.node, want?.change === '' && node.retry?.kind === 'later');
-  const wanted = want === undefined || isHeld(node, want) ? undefined : want;
+  const goal = want === undefined || isHeld(node, want) ? undefined : want;
   const unavailable = isUnavailable(node);
   if (
     before !== undefined &&
-    wanted !== undefined &&
-    sameWant(before.want, wanted) &&
+    goal !== undefined &&
+    sameWant(before.want, goal) &&
     before.pool === node.pool &&
     before.unavailable === unavailable
   )
@@ -179,14 +207,14 @@ function placeNode(state: State, node: NodeState, sequence: number): void {
     state.places.delete(node.node);
     state.touched.add(viewKey('pools', before.pool));
   }
-  if (wanted === undefined) return;
-  const since = before !== undefined && sameWant(before.want, wanted) ? before.since : sequence;
+  if (goal === undefined) return;
+  const since = before !== undefined && sameWant(before.want, goal) ? before.since : sequence;
   // Escalated nodes go first: learn early whether a reboot helps, before other nodes try the same config.
-  const rank = RANK[node.escalated === wanted.to ? 'escalated' : wanted.kind];
+  const rank = RANK[node.escalated === goal.to ? 'escalated' : goal.kind];
   const key = `${rank}|${String(since).padStart(16, '0')}|${node.node}`;
   queueOf(state, node.pool, unavailable).add(key);
   state.touched.add(viewKey('pools', node.pool));
-  state.places.set(node.node, { pool: node.pool, key, unavailable, want: wanted, since });
+  state.places.set(node.node, { pool: node.pool, key, unavailable, want: goal, since });
 }
 
 /** Outside rollouts, a node that failed is not tried again at once. */
@@ -208,22 +236,30 @@ export function countTarget(state: State, change: string, name: string): void {
   const node = nodeOf(state, name);
   const before = state.classes.get(key);
   const tally = classOf(rollout, target, node);
-  const untouched = tally === 'settled' && target.outcome === undefined && node.lease?.change !== change;
-  const now: TargetCount = { tally, pool: node.pool, untouched };
+  const notRolledBack = tally === 'settled' ? whyNotRolledBack(target, node) : undefined;
+  const now: TargetCount = { tally, pool: node.pool, notRolledBack };
   state.blocked.toggle(key, blockedBecause(state, rollout, target, node) !== undefined);
-  state.troubled.toggle(key, target.deferred !== undefined || wentWrong(target));
+  const isWhole = node.notUndone.length === 0 && node.report?.restored !== false;
+  state.troubled.toggle(key, target.deferred !== undefined || wentWrong(target) || !isWhole);
   state.touched.add(viewKey('rollouts', change));
-  if (before?.tally === tally && before.pool === now.pool && before.untouched === untouched) return;
+  if (before?.tally === tally && before.pool === now.pool && before.notRolledBack === notRolledBack) return;
   if (before !== undefined) count(state, change, before, -1);
   count(state, change, now, 1);
   state.classes.set(key, now);
 }
 
-function count(state: State, change: string, { tally, pool, untouched }: TargetCount, by: number): void {
+function whyNotRolledBack({ startedBy }: TargetState, { report }: NodeState): TargetCount['notRolledBack'] {
+  if (startedBy === undefined) return 'untouched';
+  return report?.restored === false ? 'degraded' : undefined;
+}
+
+function count(state: State, change: string, { tally, pool, notRolledBack }: TargetCount, by: number): void {
   const key = targetKey(change, pool);
   state.tallies.set(change, add(state.tallies.get(change), tally, by));
   state.poolTallies.set(key, add(state.poolTallies.get(key), tally, by));
-  if (untouched) state.untouched.set(key, (state.untouched.get(key) ?? 0) + by);
+  if (notRolledBack === undefined) return;
+  const counted = state.notRolledBack.get(key) ?? ALL_ROLLED_BACK;
+  state.notRolledBack.set(key, { ...counted, [notRolledBack]: counted[notRolledBack] + by });
 }
 
 const add = (tally: Tally = EMPTY_TALLY, key: TargetClass, by: number): Tally => ({ ...tally, [key]: tally[key] + by });
@@ -241,7 +277,7 @@ export function dropTargets(state: State, change: string): void {
   for (const key of [...state.poolTallies.keys()])
     if (parseTargetKey(key).change === change) {
       state.poolTallies.delete(key);
-      state.untouched.delete(key);
+      state.notRolledBack.delete(key);
     }
 }
 
@@ -277,7 +313,7 @@ export function noteSelecting(state: State, node: NodeState): readonly string[] 
 }
 
 const tieBudget = (state: State, pool: string): number =>
-  budgetOf(poolPolicy(state, pool), state.selected.get(pool) ?? 0);
+  budgetOf(state.pools.get(pool) ?? DEFAULT_POOL, state.selected.get(pool) ?? 0);
 
 /** The node in the pool that it belongs to, of those that select it. */
 function chosen(state: State, node: NodeState, selectedBy: readonly string[]): NodeState {
@@ -297,14 +333,31 @@ export function reassignShared(state: State, sequence: number): void {
   }
 }
 
-/** Recomputes all pools, and the pool of every node, after policies were committed. */
+/** Recomputes all pools, and the pool of every node, after a change with pools has started or ended. */
 export function reassignAll(state: State, sequence: number): void {
-  const pools = poolPolicies(state.policies.values());
-  for (const name of [...state.pools.keys()]) if (!pools.has(name)) state.pools.delete(name);
-  for (const [name, policy] of pools) state.pools.set(name, policy);
+  readPools(state);
   // Count all members first, then choose: a choice made on a partial count could put a node into the wrong pool.
   for (const node of state.nodes.values()) noteSelecting(state, node);
   for (const node of [...state.nodes.values()]) putNode(state, assignPool(state, node), sequence);
   reassignShared(state, sequence);
   for (const name of state.poolNames()) state.touched.add(viewKey('pools', name));
+}
+
+/** Reads the pools from the policies: those of a change apply from the start of its own rollout. */
+export function readPools(state: State): void {
+  const carried = new Map([...state.policies.values()].map((fragment) => [fragmentId(fragment), fragment]));
+  for (const name of state.openChanges) {
+    const change = state.changes.get(name);
+    if (change?.started !== true) continue;
+    for (const ref of change.policyDeletes) carried.delete(fragmentId(ref));
+    for (const fragment of change.policies) carried.set(fragmentId(fragment), fragment);
+  }
+  replace(state.committedPools, poolPolicies(state.policies.values()));
+  replace(state.pools, poolPolicies(carried.values()));
+  for (const name of [...state.committedPools.keys(), ...state.pools.keys()]) state.knownPools.add(name);
+}
+
+function replace(table: Table<string, PoolPolicy>, pools: ReadonlyMap<string, PoolPolicy>): void {
+  for (const name of [...table.keys()]) if (!pools.has(name)) table.delete(name);
+  for (const [name, policy] of pools) table.set(name, policy);
 }

@@ -56,7 +56,7 @@ export interface Reading {
 }
 
 export type SchedulerNeed = PlanNeed | EndNeed;
-export type Gathered = Plan | StreamEnd;
+export type GatherResult = Plan | StreamEnd;
 
 export type Plan = (
   | { readonly ok: true; readonly actions: readonly Action[] }

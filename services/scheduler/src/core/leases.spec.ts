@@ -20,7 +20,7 @@ const uncordoned = (s: Scheduler, node: string, lease = s.lease(node).lease) =>
   factOf('node.uncordoned', { node, lease, pool: 'default' });
 
 describe('a lease', () => {
-  it('carries what the node is to do, from what it has, and for how long', () => {
+  it('contains the actions for the node, its current config, and the time', () => {
     const s = fleetOf('n0');
     s.actions = [{ kind: 'reload', unit: 'frr.service' }];
     s.rolls('c1', ['n0']);
@@ -38,7 +38,7 @@ describe('a lease', () => {
     });
   });
 
-  it('without a drain is over with the fact that settles it', () => {
+  it('without a drain is released when it is settled', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     const { facts } = s.about(s.answer('n0', 'applied', { hash: 'c1-new' }));
@@ -57,30 +57,30 @@ describe('a lease', () => {
   it('is not settled by a report that names an earlier lease or none', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
-    expect(types(s.reports_('n0', 'old', { lease: 'n0-l0', verdict: 'applied' }))).toEqual(['node.reported']);
-    expect(types(s.reports_('n0', 'old'))).toEqual(['node.reported']);
+    expect(types(s.nodeReports('n0', 'old', { lease: 'n0-l0', verdict: 'applied' }))).toEqual(['node.reported']);
+    expect(types(s.nodeReports('n0', 'old'))).toEqual(['node.reported']);
     expect(s.lease('n0').phase).toBe('applying');
   });
 
-  it('that is said to be applied on another hash has failed', () => {
+  it('has failed if the report says applied with another hash', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
-    expect(linesOf(s.answers_('n0', 'applied', { hash: 'strange' }).slice(0, 1), 'because', 'reason')).toEqual([
+    expect(linesOf(s.leaseEnds('n0', 'applied', { hash: 'strange' }).slice(0, 1), 'because', 'reason')).toEqual([
       'node.lease.settled failed it reported applied, but its active config is strange',
     ]);
   });
 
-  it('that is refused ends as stale, counts as nothing and is planned again from what the node has', () => {
+  it("that is refused ends as stale, does not count as a failure, and is planned again from the node's config", () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
-    const said = s.answers_('n0', 'refused', { hash: 'mine' });
-    expect(settledAs(said)).toEqual(['n0 stale']);
-    expect(grants(said)).toEqual(['n0 forward c1-new']);
+    const facts = s.leaseEnds('n0', 'refused', { hash: 'mine' });
+    expect(settledAs(facts)).toEqual(['n0 stale']);
+    expect(grants(facts)).toEqual(['n0 forward c1-new']);
     expect(s.lease('n0')).toMatchObject({ lease: 'n0-l2', from: 'mine' });
     expect(s.rollout('c1')).toMatchObject({ phase: 'rolling', failed: 0, unknown: 0 });
   });
 
-  it('asks to be looked at when its deadline comes', () => {
+  it('schedules a decision for its deadline', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     expect(s.decide().wakeAtMs).toBe(s.nowMs + 2 * MINUTE);
@@ -88,22 +88,22 @@ describe('a lease', () => {
 });
 
 describe('a lease without an answer', () => {
-  it('is unknown at its deadline, not before, and keeps unit and lease until a report names it', () => {
+  it('is unknown at its deadline, not before, and keeps its unit until a report names it', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1'], { maxFailures: 1 });
     expect(s.after(2 * MINUTE - 1)).toEqual([]);
     expect(types(s.after(1))).toEqual(['node.unknown', 'node.lease.settled', 'node.deferred', 'rollout.stalled']);
     expect(s.unavailable('default')).toEqual(['n0']);
-    expect(types(s.reports_('n0', 'old'))).toEqual(['node.reported']); // names no lease
+    expect(types(s.nodeReports('n0', 'old'))).toEqual(['node.reported']); // names no lease
     expect(s.unavailable('default')).toEqual(['n0']);
-    expect(grants(s.reports_('n0', 'old', { lease: 'n0-l1' }))).toEqual(['n1 forward c1-new']);
+    expect(grants(s.nodeReports('n0', 'old', { lease: 'n0-l1' }))).toEqual(['n1 forward c1-new']);
     expect(s.unavailable('default')).toEqual(['n1']);
   });
 
   it.each([
     ['skipped', (s: Scheduler) => s.skips('n0')],
     ['removed', (s: Scheduler) => s.given(left('n0')).when()],
-  ])('stalls nothing once its node was %s', (_, settle) => {
+  ])('stalls no rollout once its node was %s', (_, settle) => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1'], { maxFailures: 1 });
     s.after(2 * MINUTE);
@@ -113,18 +113,18 @@ describe('a lease without an answer', () => {
     expect(grants(s.after(2 * MINUTE))).toEqual(['n1 forward c1-new']);
   });
 
-  it('keeps its cordon as long', () => {
+  it('keeps its cordon for as long', () => {
     const s = fleetOf('n0');
     s.actions = DRAIN;
     s.rolls('c1', ['n0'], { maxFailures: 1 });
     s.given(drained(s, 'n0')).when();
     expect(types(s.after(PAST_DEADLINE))).not.toContain('node.lease.uncordoning');
-    expect(types(s.reports_('n0', 'c1-new', { lease: 'n0-l1', verdict: 'applied' }))).toContain(
+    expect(types(s.nodeReports('n0', 'c1-new', { lease: 'n0-l1', verdict: 'applied' }))).toContain(
       'node.lease.uncordoning',
     );
   });
 
-  it('runs its time again in a copy that starts from a snapshot', () => {
+  it('restarts its time in a copy that starts from a snapshot', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     s.nowMs += MINUTE;
@@ -135,7 +135,7 @@ describe('a lease without an answer', () => {
 });
 
 describe('a lease with a drain', () => {
-  it('goes draining, applying, settled, uncordoning, released', () => {
+  it('goes through draining, applying, settled, uncordoning, released', () => {
     const s = fleetOf('n0');
     s.actions = DRAIN;
     s.rolls('c1', ['n0']);
@@ -150,23 +150,20 @@ describe('a lease with a drain', () => {
   it.each([
     ['is skipped', (s: Scheduler) => s.skips('n0')],
     ['leaves', (s: Scheduler) => s.given(left('n0')).when()],
-  ])(
-    'that was unknown, and is being uncordoned since it was answered, ends no other time when its node %s',
-    (_, happens) => {
-      const s = fleetOf('n0');
-      s.actions = DRAIN;
-      s.rolls('c1', ['n0'], { maxFailures: 1 });
-      s.given(drained(s, 'n0')).when();
-      s.after(2 * MINUTE);
-      expect(types(s.reports_('n0', 'old', { lease: 'n0-l1', verdict: 'refused' }))).toContain(
-        'node.lease.uncordoning',
-      );
-      expect(settledAs(happens(s))).toEqual([]);
-      expect(types(s.given(uncordoned(s, 'n0')).when())).toContain('node.lease.released');
-    },
-  );
+  ])('that was unknown and is being uncordoned after an answer does not end again when its node %s', (_, act) => {
+    const s = fleetOf('n0');
+    s.actions = DRAIN;
+    s.rolls('c1', ['n0'], { maxFailures: 1 });
+    s.given(drained(s, 'n0')).when();
+    s.after(2 * MINUTE);
+    expect(types(s.nodeReports('n0', 'old', { lease: 'n0-l1', verdict: 'refused' }))).toContain(
+      'node.lease.uncordoning',
+    );
+    expect(settledAs(act(s))).toEqual([]);
+    expect(types(s.given(uncordoned(s, 'n0')).when())).toContain('node.lease.released');
+  });
 
-  it('counts its deadline from ready', () => {
+  it('starts its deadline when the node may change', () => {
     const s = fleetOf('n0');
     s.actions = DRAIN;
     s.rolls('c1', ['n0']);
@@ -176,35 +173,35 @@ describe('a lease with a drain', () => {
     expect(types(s.after(1))).toContain('node.unknown');
   });
 
-  it('is not moved by what is said of another lease', () => {
+  it('ignores facts about another lease', () => {
     const s = fleetOf('n0');
     s.actions = DRAIN;
     s.rolls('c1', ['n0']);
     expect(s.given(drained(s, 'n0', 'n0-l0'), uncordoned(s, 'n0', 'n0-l0')).when()).toEqual([]);
   });
 
-  it('has failed when it is not drained in time, and the node is uncordoned', () => {
+  it('has failed if it is not drained in time, and the node is uncordoned', () => {
     const s = fleetOf('n0');
     s.actions = DRAIN;
     s.rolls('c1', ['n0']);
-    const said = s.after(10 * MINUTE);
-    expect(settledAs(said)).toEqual(['n0 failed']);
-    expect(types(said)).toContain('node.lease.uncordoning');
+    const facts = s.after(10 * MINUTE);
+    expect(settledAs(facts)).toEqual(['n0 failed']);
+    expect(types(facts)).toContain('node.lease.uncordoning');
     expect(s.rollout('c1').reason).toBe('n0 is failed: not drained within 600 s');
   });
 
   it.each([
-    ['fails', (s: Scheduler) => s.answers_('n0', 'failed')],
+    ['fails', (s: Scheduler) => s.leaseEnds('n0', 'failed')],
     ['is aborted', (s: Scheduler) => s.aborts('c1')],
     ['is superseded', (s: Scheduler) => s.rolls('c2', ['n0', 'n1'], { replaces: ['c1'] })],
-  ])('still draining when its rollout %s is cancelled through uncordoning', (_, happens) => {
+  ])('that is still draining when its rollout %s is cancelled and uncordoned', (_, act) => {
     const s = inPool(2, 'n0', 'n1');
     s.actions = DRAIN;
     s.rolls('c1', ['n0', 'n1']);
     s.given(drained(s, 'n0')).when();
     expect([s.lease('n0').phase, s.lease('n1').phase]).toEqual(['applying', 'draining']);
-    const said = happens(s);
-    expect(settledAs([...said, ...s.when()])).toContain('n1 cancelled');
+    const facts = act(s);
+    expect(settledAs([...facts, ...s.when()])).toContain('n1 cancelled');
     expect(s.lease('n1').phase).toBe('uncordoning');
     expect(s.rollout('c1').failed).toBeLessThan(2);
     expect(types(s.given(factOf('node.uncordoned', { node: 'n1', lease: 'n1-l1', pool: 'edge' })).when())).toContain(
@@ -222,7 +219,7 @@ function inPool(budget: number | string, ...names: readonly string[]): Scheduler
 }
 
 describe('a node that is skipped', () => {
-  it('is no longer counted only applyTimeout after its view was shown', () => {
+  it('counts until applyTimeout after its view was written', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.given(silent('n0'));
@@ -233,7 +230,7 @@ describe('a node that is skipped', () => {
     expect(s.unavailable('default')).toEqual(['n1']);
   });
 
-  it('is not released while its view is not known to be shown', () => {
+  it('is not released while its view may not be written', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     s.given(silent('n0'));
@@ -242,7 +239,7 @@ describe('a node that is skipped', () => {
     expect(s.after(10 * MINUTE)).toEqual([]);
   });
 
-  it('is released though the batch that says so was refused at first', () => {
+  it('is released even if the batch with that fact was refused at first', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     s.given(silent('n0'));
@@ -252,14 +249,14 @@ describe('a node that is skipped', () => {
     expect(types(s.when())).toEqual(['node.lease.released']);
   });
 
-  it('is released sooner when a report names the lease', () => {
+  it('is released sooner if a report names the lease', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.skips('n0');
-    expect(grants(s.reports_('n0', 'old', { lease: 'n0-l1', verdict: 'refused' }))).toEqual(['n1 forward c1-new']);
+    expect(grants(s.nodeReports('n0', 'old', { lease: 'n0-l1', verdict: 'refused' }))).toEqual(['n1 forward c1-new']);
   });
 
-  it('ends its unknown, too', () => {
+  it('also ends its unknown lease', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1'], { maxFailures: 1 });
     s.after(PAST_DEADLINE);
@@ -267,7 +264,7 @@ describe('a node that is skipped', () => {
     expect(grants(s.after(2 * MINUTE))).toEqual(['n1 forward c1-new']);
   });
 
-  it('counts again when it is heard of', () => {
+  it('counts again when it is heard', () => {
     const s = fleetOf('n0', 'n1');
     s.given(silent('n0'));
     s.skips('n0');
@@ -276,7 +273,7 @@ describe('a node that is skipped', () => {
     expect(s.unavailable('default')).toEqual(['n0']);
   });
 
-  it('being alive is skipped until its rollout ends', () => {
+  it('and is alive stays skipped until its rollout ends', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.skips('n1');
@@ -286,7 +283,7 @@ describe('a node that is skipped', () => {
     expect(s.status('n1').skipped).toBe('');
   });
 
-  it('that is alive and idle has nothing to be skipped in', () => {
+  it('cannot be skipped while it is alive and idle', () => {
     const s = fleetOf('n0');
     expect(s.skips('n0')).toEqual([]);
     expect(s.answers).toMatchObject([{ ok: false, code: 'conflict' }]);
@@ -294,7 +291,7 @@ describe('a node that is skipped', () => {
 });
 
 describe('a node that is removed', () => {
-  it('has its lease settled as left, and counts until applyTimeout after its view is shown', () => {
+  it('has its lease settled as left, and counts until applyTimeout after its view was written', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     expect(settledAs(s.given(left('n0')).when())).toEqual(['n0 left']);
@@ -310,7 +307,7 @@ describe('a node that is removed', () => {
     expect(grants(s.after(2 * MINUTE))).toEqual(['n1 forward c1-new']);
   });
 
-  it('gets no second lease when it is back before the first is over', () => {
+  it('gets no second lease if it is back before the first is released', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     s.given(left('n0')).when();
@@ -327,42 +324,42 @@ describe('a node that is removed', () => {
 describe('reports', () => {
   it('of a lower incarnation never count', () => {
     const s = new Scheduler().given(joined('n0'));
-    s.reports_('n0', 'b', { incarnation: 2, nonce: 9, seq: 1 });
-    expect(s.reports_('n0', 'a', { incarnation: 1, nonce: 7, seq: 50 })).toEqual([]);
+    s.nodeReports('n0', 'b', { incarnation: 2, nonce: 9, seq: 1 });
+    expect(s.nodeReports('n0', 'a', { incarnation: 1, nonce: 7, seq: 50 })).toEqual([]);
     expect(s.status('n0')).toMatchObject({ hash: 'b', incarnation: 2, nonce: 9 });
   });
 
-  it('of the same incarnation with another nonce are of somebody else', () => {
+  it('of the same incarnation with another nonce are from another applier', () => {
     const s = new Scheduler().given(joined('n0'));
-    s.reports_('n0', 'a', { incarnation: 1, nonce: 7, seq: 1 });
-    expect(s.reports_('n0', 'b', { incarnation: 1, nonce: 8, seq: 2 })).toEqual([]);
+    s.nodeReports('n0', 'a', { incarnation: 1, nonce: 7, seq: 1 });
+    expect(s.nodeReports('n0', 'b', { incarnation: 1, nonce: 8, seq: 2 })).toEqual([]);
     expect(s.status('n0').hash).toBe('a');
   });
 
   it('are ordered by seq within an incarnation', () => {
     const s = new Scheduler().given(joined('n0'));
-    s.reports_('n0', 'new', { seq: 9 });
-    expect(s.reports_('n0', 'old', { seq: 8 })).toEqual([]);
+    s.nodeReports('n0', 'new', { seq: 9 });
+    expect(s.nodeReports('n0', 'old', { seq: 8 })).toEqual([]);
   });
 
-  it('of progress leave no fact', () => {
+  it('about progress cause no fact', () => {
     const s = fleetOf('n0');
     expect(s.when(s.message('n0', 'old', { kind: 'progress', step: 'probing' }))).toEqual([]);
   });
 
-  it('that say the node is not restored keep it unavailable until one says it is', () => {
+  it('of a node that is not restored keep it unavailable until it is', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1'], { maxFailures: 2 });
-    expect(grants(s.answers_('n0', 'failed', { restored: false }))).toEqual([]);
+    expect(grants(s.leaseEnds('n0', 'failed', { restored: false }))).toEqual([]);
     expect(s.unavailable('default')).toEqual(['n0']);
-    expect(grants(s.reports_('n0', 'old', { lease: 'n0-l1', verdict: 'failed', restored: true }))).toEqual([
+    expect(grants(s.nodeReports('n0', 'old', { lease: 'n0-l1', verdict: 'failed', restored: true }))).toEqual([
       'n1 forward c1-new',
     ]);
   });
 
-  it('are taken before the node has joined, and count from then on', () => {
+  it('count even before the node has joined', () => {
     const s = new Scheduler();
-    s.reports_('n0', 'mine');
+    s.nodeReports('n0', 'mine');
     s.given(
       joined('n0'),
       factOf('node.rendered', { node: 'n0', hash: 'old', recipe: 'r' }),

@@ -1,12 +1,20 @@
 import type { LeaseEndReason, DrainOutcome, Fragment, TakenReport } from '#libs/contracts';
 import { emitRollout, type SchedulerDraft } from './draft.js';
 import { drainTerms } from './fold/leases.js';
-import { deadlineMsOf, poolPolicy } from './indexes.js';
+import { deadlineMsOf } from './indexes.js';
 import { isOpen, isUnanswered, type ApplyingLease, type DrainingLease, type EndedLease, type Lease } from './lease.js';
-import { nodeOfPlace, targetKey, type NodeState, type Rollout, type State, type TargetState } from './state.js';
+import {
+  nodeOfPlace,
+  poolPolicy,
+  targetKey,
+  type NodeState,
+  type Rollout,
+  type State,
+  type TargetState,
+} from './state.js';
 import type { Reading } from './inputs.js';
 import { hasReadReports } from './reading.js';
-import { goalOf } from './want.js';
+import { wantedHash } from './want.js';
 
 const drains = (lease: Lease): boolean => lease.actions.some((action) => action.kind === 'drain');
 
@@ -117,15 +125,15 @@ function overdue(draft: SchedulerDraft): readonly string[] {
 
 type Terms = ReturnType<typeof termsOfPools>;
 
-/** The drain settings of each pool, computed on first use; undefined for a pool without a Pool fragment. */
-function termsOfPools({ pools }: State): (pool: string) => string | undefined {
-  const known = new Map<string, string | undefined>();
+/** The drain settings of each pool, computed on first use; undefined for a pool that is not committed. */
+function termsOfPools({ committedPools: pools }: State): (pool: string) => string | undefined {
+  const cached = new Map<string, string | undefined>();
   return (name) => {
-    if (!known.has(name)) {
+    if (!cached.has(name)) {
       const pool = pools.get(name);
-      known.set(name, pool === undefined ? undefined : drainTerms(pool));
+      cached.set(name, pool === undefined ? undefined : drainTerms(pool));
     }
-    return known.get(name);
+    return cached.get(name);
   };
 }
 
@@ -153,11 +161,11 @@ function advanceDrain(draft: SchedulerDraft, node: NodeState, lease: DrainingLea
   if (lease.drain === 'done')
     return draft.emit({ type: 'node.lease.applying', ...about(node.node, lease), hash: lease.hash });
   if (lease.drain !== 'under-way') return endDrain(draft, node.node, lease, lease.drain.outcome, lease.drain.reason);
-  // The settings of the pool whose unit the lease has; if that pool has no fragment, of the pool that the node is in
+  // The settings of the pool whose unit the lease has; if that pool is not committed, of the pool that the node is in
   // now.
-  const says = draft.state.pools.has(lease.pool) ? lease.pool : node.pool;
-  if (lease.drainTerms !== undefined && (terms(says) ?? lease.drainTerms) !== lease.drainTerms)
-    return amend(draft, node.node, lease, says);
+  const pool = draft.state.committedPools.has(lease.pool) ? lease.pool : node.pool;
+  if (lease.drainTerms !== undefined && (terms(pool) ?? lease.drainTerms) !== lease.drainTerms)
+    return amend(draft, node.node, lease, pool);
   const deadlineMs = lease.sinceMs + lease.drainMs;
   if (draft.now.monotonicMs < deadlineMs) return draft.wakeAt(deadlineMs);
   const reason = `not drained within ${Math.round(lease.drainMs / 1000)} s`;
@@ -165,10 +173,10 @@ function advanceDrain(draft: SchedulerDraft, node: NodeState, lease: DrainingLea
 }
 
 /** The drain settings of the pool have changed. They apply to the drain in progress, and its timer starts over. */
-function amend(draft: SchedulerDraft, node: string, lease: Lease, says: string): void {
-  const { drainMs, drain } = poolPolicy(draft.state, says);
-  const written = Object.keys(drain).length > 0 ? { drain: drain as Fragment['spec'] } : {};
-  draft.emit({ type: 'node.lease.amended', ...about(node, lease), drainMs, ...written });
+function amend(draft: SchedulerDraft, node: string, lease: Lease, pool: string): void {
+  const { drainMs, drain } = poolPolicy(draft.state, pool);
+  const drainField = Object.keys(drain).length > 0 ? { drain: drain as Fragment['spec'] } : {};
+  draft.emit({ type: 'node.lease.amended', ...about(node, lease), drainMs, ...drainField });
   draft.wakeAt(draft.now.monotonicMs + drainMs);
 }
 
@@ -232,5 +240,5 @@ function isUnsettledWith(draft: SchedulerDraft, rollout: Rollout, name: string, 
   const target: TargetState | undefined = draft.state.targets.get(targetKey(rollout.change, name));
   if (target === undefined || target.left) return false;
   const same = target.to === lease.hash || (lease.recipe !== '' && target.recipe === lease.recipe);
-  return same && draft.state.nodes.get(name)?.report?.hash !== goalOf(rollout, target);
+  return same && draft.state.nodes.get(name)?.report?.hash !== wantedHash(rollout, target);
 }

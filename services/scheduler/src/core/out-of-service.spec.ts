@@ -10,8 +10,8 @@ function inPool(budget: number, ...names: readonly string[]): Scheduler {
   return s.given(committed('c9')).fleet(names, { role: 'edge' });
 }
 
-describe('a node that Kubernetes has out of service', () => {
-  it('takes a unit of its pool, and is named there with the reason', () => {
+describe('a node that is out of service in Kubernetes', () => {
+  it('takes a unit of its pool, and is listed there with the reason', () => {
     const s = inPool(1, 'n0', 'n1');
     s.given(down('n0', 'NotReady, cordoned'));
     expect(s.unavailable('edge')).toEqual(['n0']);
@@ -21,13 +21,13 @@ describe('a node that Kubernetes has out of service', () => {
     expect(grants(s.given(up('n0')).when())).toEqual(['n1 forward c1-new']);
   });
 
-  it('needs no unit for a lease of its own', () => {
+  it('needs no further unit for its own lease', () => {
     const s = inPool(1, 'n0', 'n1');
     s.given(down('n0'));
     expect(grants(s.rolls('c1', ['n0', 'n1']))).toEqual(['n0 forward c1-new']);
   });
 
-  it('counts on after its lease until it is back in service', () => {
+  it('still counts after its lease until it is back in service', () => {
     const s = inPool(1, 'n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.given(down('n0')).when();
@@ -41,7 +41,7 @@ describe('a node that Kubernetes has out of service', () => {
     expect(linesOf(s.rolls('c1', ['n1']), 'nodes')).toContain('rollout.stalled ["n0"]');
   });
 
-  it('counts no longer once it has left, nor when it joins again', () => {
+  it('no longer counts once it has left, nor when it joins again', () => {
     const s = inPool(1, 'n0', 'n1');
     s.given(down('n0'), left('n0'));
     expect(s.unavailable('edge')).toEqual([]);

@@ -8,7 +8,7 @@ const rolling = (): Scheduler => {
 };
 
 describe('after an outage of NATS that was longer than a lease', () => {
-  it('a node whose report comes within the time to send it again is not unknown', () => {
+  it('a node is not unknown if it reports in time for a repeated report', () => {
     const s = rolling();
     s.nowMs += 60 * MINUTE;
     s.leadingSinceMs = s.nowMs;
@@ -25,18 +25,18 @@ describe('after an outage of NATS that was longer than a lease', () => {
     expect(settledAs(s.after(MINUTE))).toEqual(['n0 unknown']);
   });
 
-  it('a node is not unknown before REPORTS is read to the end that it had then', () => {
+  it('a node is not unknown before REPORTS is read up to its end at that time', () => {
     const s = rolling();
     s.unread = 2;
     expect(s.after(PAST_DEADLINE)).toEqual([]);
     s.unread = 0;
-    // More reports arrive than are read: that does not matter.
-    expect(settledAs(s.reports_('n1', 'old'))).toEqual([]);
+    // More reports arrive than are read, which does not matter.
+    expect(settledAs(s.nodeReports('n1', 'old'))).toEqual([]);
     s.unread = 7;
-    expect(settledAs(s.reports_('n1', 'old'))).toEqual(['n0 unknown']);
+    expect(settledAs(s.nodeReports('n1', 'old'))).toEqual(['n0 unknown']);
   });
 
-  it('a node is not unknown if its report is among those that are read then', () => {
+  it('a node is not unknown if its report is among those', () => {
     const s = rolling();
     s.unread = 1;
     expect(s.after(PAST_DEADLINE)).toEqual([]);
@@ -44,7 +44,7 @@ describe('after an outage of NATS that was longer than a lease', () => {
     expect(settledAs(s.applies('n0'))).toEqual(['n0 applied']);
   });
 
-  it('a report that can never be read delays it for five minutes', () => {
+  it('an unreadable report delays it for five minutes at most', () => {
     const s = rolling();
     s.unread = 1;
     expect(s.after(PAST_DEADLINE)).toEqual([]);
@@ -52,14 +52,14 @@ describe('after an outage of NATS that was longer than a lease', () => {
     expect(settledAs(s.after(1))).toEqual(['n0 unknown']);
   });
 
-  it('nothing is unknown to a copy that does not lead', () => {
+  it('no lease is unknown to a copy that does not lead', () => {
     const s = rolling();
     s.leadingSinceMs = undefined;
     expect(s.after(60 * MINUTE)).toEqual([]);
   });
 });
 
-describe('nodes that are unavailable already', () => {
+describe('nodes that are already unavailable', () => {
   const out = (): Scheduler => {
     const names = ['n0', 'n1', 'n2'];
     const s = new Scheduler().fleet(names);
@@ -75,11 +75,11 @@ describe('nodes that are unavailable already', () => {
     expect(grants(s.applies('n1'))).toEqual(['n2 forward c1-new']);
   });
 
-  it('are tried again no more at once, either', () => {
+  it('are also not retried more at once than that', () => {
     const s = out();
     for (const node of ['n0', 'n1', 'n2']) {
-      expect(grants(s.reports_(node, 'strange'))).toEqual([`${node} corrective old`]);
-      s.answers_(node, 'failed');
+      expect(grants(s.nodeReports(node, 'strange'))).toEqual([`${node} corrective old`]);
+      s.leaseEnds(node, 'failed');
     }
     expect(grants(s.after(MINUTE))).toEqual(['n0 corrective old']);
     expect(grants(s.applies('n0'))).toEqual(['n1 corrective old']);

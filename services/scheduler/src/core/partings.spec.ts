@@ -23,8 +23,8 @@ const relabelled = (node: string, outdatedIn: readonly string[]) =>
     reviewedNode(node, 'old'),
   ] as const;
 
-describe('a node that has gone from one rollout to another', () => {
-  /** n1 has left c1 by a relabel, and is a target of c2 since. */
+describe('a node that has moved from one rollout to another', () => {
+  /** n1 has left c1 because of a relabel, and is a target of c2 since. */
   const between = () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
@@ -34,7 +34,7 @@ describe('a node that has gone from one rollout to another', () => {
     return s;
   };
 
-  it('is not touched by the commit of the first', () => {
+  it('is not affected by the commit of the first', () => {
     const s = between();
     s.applies('n0');
     expect(s.rollout('c1').phase).toBe('complete');
@@ -44,7 +44,7 @@ describe('a node that has gone from one rollout to another', () => {
     expect(s.rollout('c2').phase).toBe('complete');
   });
 
-  it('is not touched when the first is superseded or reverted', () => {
+  it('is not affected when the first is superseded or reverted', () => {
     const superseded = between();
     superseded.given(factOf('rollout.superseded', { change: 'c1', by: 'c3' }));
     expect(superseded.status('n1').change).toBe('c2');
@@ -55,17 +55,17 @@ describe('a node that has gone from one rollout to another', () => {
 });
 
 describe('a commit', () => {
-  it('gives no config to a target that has never joined: that is made when it does', () => {
+  it('gives no config to a target that has never joined, which is rendered when it joins', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0', 'ghost']);
     s.applies('n0');
     s.given(committed('c1')).when();
     s.given(joined('ghost'));
     expect(s.status('ghost').desired).toBe('');
-    expect(grants(s.reports_('ghost', 'empty'))).toEqual([]);
+    expect(grants(s.nodeReports('ghost', 'empty'))).toEqual([]);
   });
 
-  it('leaves a node deferred, by it or before', () => {
+  it('keeps a node deferred, by this rollout or an earlier one', () => {
     const s = fleetOf('n0', 'n1', 'n2');
     s.given(
       factOf('node.deferred', { node: 'n2', change: 'c0', reason: 'of long ago' }),
@@ -80,7 +80,7 @@ describe('a commit', () => {
     expect(['n0', 'n1', 'n2'].map((node) => s.status(node).deferred)).toEqual(['', 'skipped by me', 'skipped by me']);
   });
 
-  it('leaves a node deferred that never said what it has', () => {
+  it('keeps a node deferred that never reported its config', () => {
     const s = fleetOf('n0').given(joined('n1'), renderedNode('n1', 'c1-new'), reviewedNode('n1', 'c1-new'));
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
@@ -90,10 +90,10 @@ describe('a commit', () => {
       desired: 'c1-new',
       change: '',
     });
-    expect(grants(s.reports_('n1', 'empty'))).toEqual(['n1 corrective c1-new']);
+    expect(grants(s.nodeReports('n1', 'empty'))).toEqual(['n1 corrective c1-new']);
   });
 
-  it('without policies leaves the plans that were made as they are', () => {
+  it('without policies keeps the plans that were made', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0']);
     s.applies('n0');
@@ -105,7 +105,7 @@ describe('a commit', () => {
     expect(plans()).toEqual(before);
   });
 
-  it('keeps from a node that the committed state does not fit what it does not fit, also after a relabel of another', () => {
+  it('does not give an incompatible node its config, even after a relabel of another node', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1'], { incompatible: ['n1'] });
     s.given(changed('n0', { zone: 'b' })).when();
@@ -116,13 +116,13 @@ describe('a commit', () => {
 });
 
 describe('a node whose own config is not rendered yet', () => {
-  it('is a target like another, and gets nothing of its own when that has rolled back', () => {
+  it('is a normal target, and gets no separate config after the rollback', () => {
     const s = new Scheduler().given(joined('n0'), joined('n1'));
-    s.reports_('n0', 'mine');
-    s.reports_('n1', 'mine');
+    s.nodeReports('n0', 'mine');
+    s.nodeReports('n1', 'mine');
     s.rolls('c1', ['n0', 'n1'], { from: 'mine' });
     s.applies('n0');
-    expect(grants(s.answers_('n1', 'failed'))).toEqual(['n0 rollback mine']);
+    expect(grants(s.leaseEnds('n1', 'failed'))).toEqual(['n0 rollback mine']);
     s.applies('n0');
     expect(s.rollout('c1').phase).toBe('reverted');
     expect(grants(s.given(ended('c1', 'reverted')).when())).toEqual([]);
@@ -130,15 +130,15 @@ describe('a node whose own config is not rendered yet', () => {
   });
 });
 
-describe('what a node is deferred', () => {
-  it('by a rollout it is still deferred when it says that it has what it had', () => {
+describe("a node's deferral", () => {
+  it('by a rollout stays when it reports the config that it had', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1'], { incompatible: ['n1'] });
-    s.reports_('n1', 'old');
+    s.nodeReports('n1', 'old');
     expect(s.status('n1').deferred).toBe('it is incompatible with this change, and with the committed config too');
   });
 
-  it('is nothing once its desired config is incompatible', () => {
+  it('ends once its desired config is incompatible', () => {
     const s = fleetOf('n0').given(
       factOf('node.deferred', { node: 'n0', change: 'c0', reason: 'x' }),
       renderedNode('n0', 'y'),
@@ -149,7 +149,7 @@ describe('what a node is deferred', () => {
 });
 
 describe('drift', () => {
-  it('is shown until the node says that it has applied what it has', () => {
+  it('is shown until the node reports `applied` for its config', () => {
     const s = fleetOf('n0');
     const drifted = (kind: 'drifted' | 'announced' | 'applied', what: readonly string[]) => (
       s.when(s.message('n0', 'old', { kind, differences: what })),
@@ -175,7 +175,7 @@ describe('a rollout', () => {
     expect(s.answers).toMatchObject([{ body: { nodes: [{ node: 'n0' }, { node: 'n1' }], next: 'n1' } }]);
   });
 
-  it('of which nobody said how many failures it tolerates tolerates none', () => {
+  it('without maxFailures tolerates no failure', () => {
     const s = fleetOf('n0').given(
       factOf('config.accepted', { change: 'c1' }),
       renderedChange('c1', leading(['n0'], 'old', 'x')),
@@ -185,7 +185,7 @@ describe('a rollout', () => {
     expect(s.rollout('c1').maxFailures).toBe(0);
   });
 
-  it('that starts while it is paused waits for nobody', () => {
+  it('that starts while it is paused does not wait for a target', () => {
     const s = fleetOf('n0').given(accepted('c1'));
     s.pauses('c1');
     s.given(renderedChange('c1', leading(['n0'], 'old', 'x')), validated('c1')).when();
@@ -193,7 +193,7 @@ describe('a rollout', () => {
   });
 
   it.each(['rollout.complete', 'rollout.reverting', 'rollout.reverted'] as const)(
-    'that was stalled is so no longer after its %s',
+    'that was stalled no longer is after its %s',
     (type) => {
       const s = fleetOf('n0', 'n1').given(silent('n1'));
       s.rolls('c1', ['n0']);
@@ -203,7 +203,7 @@ describe('a rollout', () => {
     },
   );
 
-  it('that is superseded has ended, and says so when it is to be steered', () => {
+  it('that is superseded has ended, and refuses to be steered', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     s.rolls('c2', ['n0'], { replaces: ['c1'] });
@@ -211,7 +211,7 @@ describe('a rollout', () => {
     expect(s.answers).toEqual([{ ok: false, code: 'conflict', message: 'c1 has ended (superseded)' }]);
   });
 
-  it('whose change ends in some other way forgets its targets, and keeps what it came to', () => {
+  it('whose change ends in another way deletes its targets, and keeps its result', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1'], { incompatible: ['n1'] });
     s.given(ended('c1', 'gone'));
@@ -223,7 +223,7 @@ describe('a rollout', () => {
     });
   });
 
-  it('that is complete still shows its nodes when its change has ended, for what they have is what it brought', () => {
+  it('that is complete still shows its nodes after its change has ended, because they have its config', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     s.applies('n0');
@@ -232,7 +232,7 @@ describe('a rollout', () => {
     expect(s.view('rollouts', 'c1').applied).toBe(1);
   });
 
-  it('carries the views of those pools alone whose budget it may lower', () => {
+  it('touches only the views of pools whose budget it may lower', () => {
     const s = fleetOf('n0').reviewed('c1', ['n0'], {
       apply: [{ kind: 'RolloutPolicy', name: 'calm', labels: {}, spec: { nodeSelector: {}, maxFailures: 1 } }],
     });
@@ -242,14 +242,14 @@ describe('a rollout', () => {
   });
 });
 
-describe('a node that comes back to life', () => {
-  it('gets what it lacks after the end, and what is tried later comes later', () => {
+describe('a node that is alive again', () => {
+  it('gets what it lacks after the end, and later tries come later', () => {
     const s = fleetOf('n0', 'n1').given(silent('n1'), factOf('node.skipped', { node: 'n1', by: 'me' }));
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
     s.given(committed('c1')).when();
     expect(grants(s.given(heard('n1')).when())).toEqual(['n1 corrective c1-new']);
-    expect(deferred(s.answers_('n1', 'failed'))).toEqual(['n1: corrective lease ended as failed: it is failed']);
+    expect(deferred(s.leaseEnds('n1', 'failed'))).toEqual(['n1: corrective lease ended as failed: it is failed']);
     expect(types(s.after(MINUTE))).toEqual(['node.lease.granted']);
   });
 });

@@ -24,7 +24,7 @@ const policyFor = (name: string, role: string, spec: object) =>
   fragment('RolloutPolicy', name, { nodeSelector: role === '' ? {} : { matchLabels: { role } }, ...spec } as never);
 
 describe('the plan of a lease', () => {
-  it('is asked for with what the node is, what it has, what it should have, and the policies in force for it', () => {
+  it('is requested with the node, both configs, and the policies that apply', () => {
     const s = new Scheduler().fleet(['n0'], { role: 'web' });
     commits(s, 'c1', 1, fragment('DisruptionPolicy', 'b'), fragment('DisruptionPolicy', 'gone'), pool('edge', 1));
     const own = { ...fragment('DisruptionPolicy', 'a'), labels: { own: 'yes' } };
@@ -41,7 +41,7 @@ describe('the plan of a lease', () => {
     ]);
   });
 
-  it('outside a rollout is made under the committed policies alone', () => {
+  it('outside a rollout uses the committed policies only', () => {
     const s = fleetOf('n0', 'n1');
     commits(s, 'c1', 1, fragment('DisruptionPolicy', 'b'));
     s.rolls('c2', ['n1'], { apply: [fragment('DisruptionPolicy', 'a')] });
@@ -50,7 +50,7 @@ describe('the plan of a lease', () => {
     expect(s.plansNeeded().map((need) => need.policies.map(({ name }) => name))).toEqual([['b']]);
   });
 
-  it('made for another config, change or policy, or for labels that other policies select, is not taken', () => {
+  it('for another config, change or policy, or for labels that other policies select, is not used', () => {
     const s = fleetOf('n0').reviewed('c1', ['n0']);
     const plans = new Map(s.plansNeeded().map(({ key }) => [key, { ok: true, actions: DRAIN } as const]));
     expect(grants(s.decide([], plans).facts)).toEqual(['n0 forward c1-new']);
@@ -59,18 +59,18 @@ describe('the plan of a lease', () => {
       (other) => other.reviewed('c2', ['n0'], { to: 'c1-new' }),
       (other) => (commits(other, 'c8', 2, fragment('DisruptionPolicy', 'p')), other.reviewed('c1', ['n0'])),
       (other) => (
-        other.given(renderedNode('n0', 'strange'), reviewedNode('n0', 'strange')).reports_('n0', 'strange'),
+        other.given(renderedNode('n0', 'strange'), reviewedNode('n0', 'strange')).nodeReports('n0', 'strange'),
         other.reviewed('c1', ['n0'], { from: 'strange' })
       ),
     ];
-    for (const happens of differs) {
+    for (const act of differs) {
       const other = fleetOf('n0');
-      happens(other);
+      act(other);
       expect([grants(other.decide([], plans).facts), other.plansNeeded(plans).length]).toEqual([[], 1]);
     }
   });
 
-  it('is the same for nodes that go the same way under the same policies, whatever else they bear', () => {
+  it('is shared by nodes with the same configs and policies, whatever their other labels', () => {
     const s = new Scheduler().fleet(['n0', 'n1'], { role: 'a' }).fleet(['n2', 'n3'], { role: 'b' });
     commits(s, 'c1', 1, pool('default', 4), policy('all', {}), policy('a', { role: 'a' }), policy('b', { role: 'b' }));
     s.given(changed('n0', { role: 'a', rack: '1' })).reviewed('c2', ['n0', 'n1', 'n2', 'n3']);
@@ -83,7 +83,7 @@ describe('the plan of a lease', () => {
     expect(grants(s.decide([], plans).facts)).toEqual(['n0', 'n1', 'n2', 'n3'].map((node) => `${node} forward c2-new`));
   });
 
-  it('made without a config that one node lacks counts for that node, and is not kept', () => {
+  it('without a config that one node lacks is used for that node only, and not cached', () => {
     const s = fleetOf('n0', 'n1', 'n2');
     commits(s, 'c1', 1, pool('default', 3));
     const other = fleetOf('n0', 'n1', 'n2');
@@ -95,9 +95,9 @@ describe('the plan of a lease', () => {
       other.plansNeeded(made).map(({ node, from, to }) => `${node} ${from} ${to}`),
     ]).toEqual([['n0 forward c2-new'], ['n1 old c2-new', 'n2 old c2-new']]);
     s.lost.add('n0 c2-new');
-    const said = s.rolls('c2', ['n0', 'n1', 'n2']);
-    expect(deferred(said)).toEqual(['n0: c2-new is lost']);
-    expect(grants(said)).toEqual(['n1 forward c2-new', 'n2 forward c2-new']);
+    const facts = s.rolls('c2', ['n0', 'n1', 'n2']);
+    expect(deferred(facts)).toEqual(['n0: c2-new is lost']);
+    expect(grants(facts)).toEqual(['n1 forward c2-new', 'n2 forward c2-new']);
     expect(
       [
         { ok: true, actions: DRAIN },
@@ -107,7 +107,7 @@ describe('the plan of a lease', () => {
     ).toEqual([true, false, false]);
   });
 
-  it('is made for what has drifted, too, whatever the lease is for; a lease shows that until it is settled', () => {
+  it('also includes drift, for any kind of lease, and the lease shows that drift until it is settled', () => {
     const overwriting = () => {
       const s = fleetOf('n0');
       commits(s, 'c8', 1, pool('all', 1, '', { drift: 'overwrite', nodeSelector: {} }));
@@ -127,13 +127,13 @@ describe('the plan of a lease', () => {
     expect(s.lease('n0').drift).toEqual({ differences: [], overwrite: true });
   });
 
-  it('that is not there yet keeps the unit for its node: nobody else is asked about', () => {
+  it('that is not ready keeps the unit for its node, and no other plan is requested', () => {
     const s = fleetOf('n0', 'n1').reviewed('c1', ['n0', 'n1']);
     expect(s.plansNeeded().map(({ node }) => node)).toEqual(['n0']);
   });
 });
 
-describe('the failures that a rollout tolerates', () => {
+describe('maxFailures of a rollout', () => {
   const tolerated = (s: Scheduler, nodes: readonly string[], more: object = {}) => (
     s.rolls('c7', nodes, more),
     s.rollout('c7').maxFailures
@@ -144,7 +144,7 @@ describe('the failures that a rollout tolerates', () => {
     return s;
   };
 
-  it('are those of the strictest policy that selects one of its nodes, and none where no policy does', () => {
+  it('is that of the strictest policy that selects one of its nodes, and none by default', () => {
     const policies = [
       policyFor('a', 'a', { maxFailures: 3 }),
       policyFor('b', 'b', { maxFailures: 2 }),
@@ -155,12 +155,12 @@ describe('the failures that a rollout tolerates', () => {
     expect(tolerated(fleet(policies[2]!), ['a0', 'b0'])).toBe(0);
   });
 
-  it('are what the change itself says, be it none', () => {
+  it('is that of the change itself, even if it is 0', () => {
     expect(tolerated(fleet(policyFor('a', '', { maxFailures: 3 })), ['a0'], { maxFailures: 0 })).toBe(0);
     expect(tolerated(fleet(policyFor('a', '', { maxFailures: 3 })), ['a0'], { maxFailures: 7 })).toBe(7);
   });
 
-  it('are those of the policies as its change leaves them', () => {
+  it('is that of the policies as its change modifies them', () => {
     const policies = [policyFor('a', '', { maxFailures: 1 }), policyFor('b', '', { maxFailures: 4 })];
     expect(tolerated(fleet(...policies), ['a0'], { delete: [{ kind: 'RolloutPolicy', name: 'a' }] })).toBe(4);
     expect(tolerated(fleet(...policies), ['a0'], { apply: [policyFor('a', '', { maxFailures: 2 })] })).toBe(2);

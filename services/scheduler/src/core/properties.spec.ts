@@ -22,13 +22,13 @@ import type { Input } from './index.js';
 import { outcomeOf } from './lease.js';
 import { Unavailability } from './unavailability.fixture.js';
 
-/** Enough to find what is wrong often; more of them when it is looked for: LIVES=500 npx jest … */
+/** Enough to find errors often. Use more to search longer: LIVES=500 npx jest … */
 const RUNS = Number(process.env['LIVES'] ?? 30);
 const NODES = ['n0', 'n1', 'n2', 'n3', 'n4'] as const;
 const ROLES = ['a', 'b'] as const;
 const node = fc.constantFrom(...NODES);
 
-/** What may happen next; numbers are turned into something that makes sense on the state of then. */
+/** What may happen next. Numbers are converted to something that is possible in the current state. */
 const event = fc.oneof(
   {
     weight: 6,
@@ -77,7 +77,7 @@ const event = fc.oneof(
   { weight: 1, arbitrary: fc.record({ is: fc.constant('restarted') }) },
 );
 type Event = typeof event extends fc.Arbitrary<infer E> ? E : never;
-type EventWith<K extends string> = Extract<Event, Readonly<Record<K, unknown>>>;
+type EventOf<K extends string> = Extract<Event, Readonly<Record<K, unknown>>>;
 
 /** A fleet, and the other services as far as they answer the scheduler. */
 class Life {
@@ -100,7 +100,7 @@ class Life {
     this.check();
   }
 
-  happens(event: Event): void {
+  handle(event: Event): void {
     this.act(event);
     this.s.when();
     this.others();
@@ -121,7 +121,7 @@ class Life {
     else s.aborts(open);
   }
 
-  private answers(event: EventWith<'restored'>): void {
+  private answers(event: EventOf<'restored'>): void {
     const { s } = this;
     if (event.again && this.sent.length > 0) return void s.when(...this.sent.slice(-4).reverse());
     const lease = s.state.nodes.get(event.node)?.lease;
@@ -136,7 +136,7 @@ class Life {
     s.when(message);
   }
 
-  private fares(event: EventWith<'role'>): void {
+  private fares(event: EventOf<'role'>): void {
     const { s } = this;
     const known = s.state.nodes.get(event.node);
     const here = known?.joined === true;
@@ -167,7 +167,7 @@ class Life {
       case 'moved':
         return void (here && s.given(changed(event.node, { role: event.role })));
       case 'announced':
-        return void s.reports_(event.node, known?.report?.hash ?? 'empty', {
+        return void s.nodeReports(event.node, known?.report?.hash ?? 'empty', {
           lease: known?.report?.lease ?? '',
           verdict: known?.report?.verdict ?? '',
         });
@@ -176,7 +176,7 @@ class Life {
     }
   }
 
-  private publishes(event: EventWith<'nodes'>): void {
+  private publishes(event: EventOf<'nodes'>): void {
     const { s } = this;
     const nodes = event.nodes.filter(
       (name) => s.state.nodes.get(name)?.joined === true && s.state.nodes.get(name)?.change === undefined,
@@ -198,19 +198,19 @@ class Life {
     );
   }
 
-  /** The drain service, the validator and the merger: at once, and always in the same way. */
+  /** The drain service, the validator and the merger: they act at once, and always in the same way. */
   private others(): void {
     const { s } = this;
     for (let more = true; more; s.when()) {
-      const said: NewFact[] = [];
+      const facts: NewFact[] = [];
       for (const { node: name, lease } of s.state.nodes.values()) {
         if (lease?.phase === 'draining' && lease.drain !== 'done')
-          said.push(factOf('node.drained', { node: name, lease: lease.id, pool: lease.pool }));
+          facts.push(factOf('node.drained', { node: name, lease: lease.id, pool: lease.pool }));
         if (lease?.phase === 'uncordoning')
-          said.push(factOf('node.uncordoned', { node: name, lease: lease.id, pool: lease.pool }));
+          facts.push(factOf('node.uncordoned', { node: name, lease: lease.id, pool: lease.pool }));
       }
       for (const [lease, change] of s.state.unjudged.entries())
-        said.push(
+        facts.push(
           factOf('config.judged', {
             hash: `judged-${lease}`,
             lease,
@@ -220,11 +220,11 @@ class Life {
         );
       for (const { change, phase } of s.state.rollouts.values()) {
         if (s.state.changes.get(change)?.open !== true) continue;
-        if (phase === 'complete') said.push(committed(change, (this.generation += 1)));
-        if (phase === 'reverted') said.push(ended(change, 'reverted'));
+        if (phase === 'complete') facts.push(committed(change, (this.generation += 1)));
+        if (phase === 'reverted') facts.push(ended(change, 'reverted'));
       }
-      more = said.length > 0;
-      s.given(...said);
+      more = facts.length > 0;
+      s.given(...facts);
     }
   }
 
@@ -237,33 +237,33 @@ class Life {
 
 const lives = fc.array(event, { maxLength: 40 });
 
-describe('whatever happens', () => {
-  it('no grant ever exceeds the budget of its pool, and no node has two leases', () => {
+describe('with any history', () => {
+  it('no grant exceeds the budget of its pool, and no node has two leases', () => {
     fc.assert(
       fc.property(lives, (events) => {
         const life = new Life();
-        for (const one of events) life.happens(one);
+        for (const one of events) life.handle(one);
       }),
       { numRuns: RUNS },
     );
   });
 
-  it('a fresh copy that folds the same ledger is the same', () => {
+  it('a new copy that folds the same ledger has the same state', () => {
     fc.assert(
       fc.property(lives, (events) => {
         const life = new Life();
-        for (const one of events) life.happens(one);
+        for (const one of events) life.handle(one);
         expect(pictureOf(new Scheduler(life.s.ledger).read().state)).toEqual(pictureOf(life.s.state));
       }),
       { numRuns: RUNS / 3 },
     );
   });
 
-  it('once all are well again and nobody asks for more, every rollout comes to its end and every node to its config', () => {
+  it('once all nodes are healthy and nothing more is requested, every rollout ends and every node has its config', () => {
     fc.assert(
       fc.property(lives, (events) => {
         const life = new Life();
-        for (const one of events) life.happens(one);
+        for (const one of events) life.handle(one);
         heal(life);
         const open = [...life.s.state.rollouts.values()].filter(
           ({ phase }) => phase === 'rolling' || phase === 'reverting',
@@ -283,26 +283,26 @@ describe('whatever happens', () => {
   });
 });
 
-/** Everybody answers, and says that it is well. */
+/** All nodes answer, and report that they are healthy. */
 function heal(life: Life): void {
   for (let round = 0; round < 60; round++) {
     for (const name of NODES) {
       const known = life.s.state.nodes.get(name);
       if (known?.joined !== true) continue;
-      if (known.silent) life.happens({ is: 'heard', node: name, role: 'a' });
+      if (known.silent) life.handle({ is: 'heard', node: name, role: 'a' });
       if (known.lease?.phase === 'applying' || outcomeOf(known.lease) === 'unknown')
-        life.happens({ is: 'applied', node: name, restored: true, again: false });
+        life.handle({ is: 'applied', node: name, restored: true, again: false });
       else if (known.report?.restored === false)
-        life.s.reports_(name, known.report.hash, { lease: known.report.lease, verdict: 'failed', restored: true });
+        life.s.nodeReports(name, known.report.hash, { lease: known.report.lease, verdict: 'failed', restored: true });
     }
     const paused = [...life.s.state.rollouts.values()].find((one) => one.paused && one.phase === 'rolling');
     if (paused !== undefined) life.s.resumes(paused.change);
-    life.happens({ is: 'time', ms: 600_000 });
+    life.handle({ is: 'time', ms: 600_000 });
   }
 }
 
 describe('reports', () => {
-  it('in any order, any number of times, come to what they come to once', () => {
+  it('have the same result in any order, however often they are repeated', () => {
     const steps = fc.array(
       fc.record({
         hash: fc.constantFrom('a', 'b', 'c'),
@@ -312,19 +312,19 @@ describe('reports', () => {
       { minLength: 1, maxLength: 6 },
     );
     fc.assert(
-      fc.property(steps, fc.infiniteStream(fc.nat()), (made, chance) => {
+      fc.property(steps, fc.infiniteStream(fc.nat()), (drawn, chance) => {
         const begin = () => {
           const s = new Scheduler().fleet(['n0']);
           s.rolls('c1', ['n0'], { to: 'a' });
           return s;
         };
         const inOrder = begin();
-        const messages = made.map((says, i) => inOrder.message('n0', says.hash, { ...says, seq: 100 + i }));
+        const messages = drawn.map((fields, i) => inOrder.message('n0', fields.hash, { ...fields, seq: 100 + i }));
         inOrder.when(...messages);
         const shuffled = begin();
         const pick = () => messages[(chance.next().value as number) % messages.length] as Input;
         shuffled.when(...messages.flatMap((message) => [message, pick()]), ...messages);
-        // Redelivered at any place, the same facts: what was taken once is not taken again.
+        // Redelivering the same facts anywhere does not process them again.
         expect(shuffled.status('n0')).toEqual(inOrder.status('n0'));
         const redelivered = begin();
         const duplicated = messages.flatMap((message, i) => [message, ...messages.slice(0, i + 1)]);
@@ -338,8 +338,8 @@ describe('reports', () => {
   });
 });
 
-describe('what a node has after all its reports', () => {
-  it('is what the latest says, in whatever order they arrive', () => {
+describe('the config of a node after all its reports', () => {
+  it('is that of the latest, in whatever order they arrive', () => {
     const stamps = fc.uniqueArray(
       fc.record({ incarnation: fc.integer({ min: 1, max: 3 }), seq: fc.integer({ min: 1, max: 5 }) }),
       { minLength: 1, maxLength: 8, selector: ({ incarnation, seq }) => `${incarnation}.${seq}` },
@@ -350,7 +350,7 @@ describe('what a node has after all its reports', () => {
         ([list, order]) => {
           const s = new Scheduler().given(...leadingNowhere());
           for (const { incarnation, seq } of order)
-            s.reports_('n0', `${incarnation}.${seq}`, { incarnation, nonce: incarnation, seq });
+            s.nodeReports('n0', `${incarnation}.${seq}`, { incarnation, nonce: incarnation, seq });
           const latest = [...list].sort((a, b) => a.incarnation - b.incarnation || a.seq - b.seq).at(-1);
           expect(s.status('n0').hash).toBe(`${latest?.incarnation}.${latest?.seq}`);
         },

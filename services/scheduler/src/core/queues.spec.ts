@@ -22,7 +22,7 @@ const pools = (...wanted: readonly ReturnType<typeof pool>[]): Scheduler => {
   s.given(committed('c9')).when();
   return s;
 };
-/** Has joined, says that nothing serves on it yet, and should have `old`. */
+/** A node that has joined, is fresh, and should have `old`. */
 const fresh = (s: Scheduler, role: string, ...list: readonly string[]) => {
   for (const node of list) {
     s.given(
@@ -44,7 +44,7 @@ const fresh = (s: Scheduler, role: string, ...list: readonly string[]) => {
 };
 
 describe('fresh nodes', () => {
-  it('are asked about ten at a time, and given ten leases at a time, in each pool', () => {
+  it('are planned ten at a time, and get ten leases at a time, in each pool', () => {
     const s = fresh(fresh(pools(pool('a', 1), pool('b', 1)), 'a', ...names('a', 12)), 'b', ...names('b', 11));
     for (const node of [...names('a', 12), ...names('b', 11)])
       s.given(renderedNode(node, `of-${node}`), reviewedNode(node, `of-${node}`));
@@ -72,23 +72,23 @@ describe('fresh nodes', () => {
     ).toEqual(['a', 'b']);
   });
 
-  it('do not bring those under that only join next to them', () => {
+  it('do not make other joining nodes exceed the budget', () => {
     const s = pools(pool('edge', 1)).fleet(['n0'], { role: 'edge' });
     s.rolls('c1', ['n0']); // holds the unit
     s.given(joined('e0', { role: 'edge' }), renderedNode('e0', 'old'), reviewedNode('e0', 'old'));
-    s.reports_('e0', 'empty');
+    s.nodeReports('e0', 'empty');
     expect(grants(fresh(s, 'edge', 'f0').when())).toEqual(['f0 join old']);
   });
 
-  it('that are the targets of a rollout wait for a unit like all its targets', () => {
+  it('that are targets of a rollout wait for a unit like all its targets', () => {
     const s = pools(pool('edge', 1)).fleet(['n0'], { role: 'edge' });
     s.given(joined('f0', { role: 'edge' }, { fresh: true }));
-    s.reports_('f0', 'empty', { fresh: true });
+    s.nodeReports('f0', 'empty', { fresh: true });
     s.rolls('c1', ['n0']);
     expect(grants(s.rolls('c2', ['f0'], { from: 'empty' }))).toEqual([]);
   });
 
-  it('that are unavailable get their first lease all the same, and it takes a unit', () => {
+  it('that are unavailable still get their first lease, and it takes a unit', () => {
     const s = fresh(pools(pool('edge', 1)), 'edge', 'f0').given(
       factOf('node.unavailable', { node: 'f0', because: 'NotReady' }),
     );
@@ -97,7 +97,7 @@ describe('fresh nodes', () => {
 });
 
 describe('a plan', () => {
-  it('for the next in the queue is asked for as far as there are units, and no further', () => {
+  it('for the next nodes in the queue is requested only for as many as there are units', () => {
     const s = pools(pool('edge', 2)).fleet(names('n', 5), { role: 'edge' });
     const own = Object.fromEntries(names('n', 5).map((node) => [node, { from: 'old', to: `of-${node}`, recipe: '' }]));
     s.given(accepted('c1'), renderedChange('c1', own), validated('c1'));
@@ -109,19 +109,19 @@ describe('a plan', () => {
   });
 });
 
-describe('a node that called its config invalid', () => {
+describe('a node that reported its config as invalid', () => {
   const refusing = () => {
     const s = new Scheduler().given(
       joined('n0', { role: 'a', zone: 'b' }),
       renderedNode('n0', 'old'),
       reviewedNode('n0', 'old'),
     );
-    s.reports_('n0', 'strange');
-    s.answers_('n0', 'invalid');
+    s.nodeReports('n0', 'strange');
+    s.leaseEnds('n0', 'invalid');
     return s;
   };
 
-  it('is asked no other time for labels that are told in another order', () => {
+  it('is not tried again because its labels are announced in another order', () => {
     expect(
       grants(
         refusing()
@@ -131,13 +131,13 @@ describe('a node that called its config invalid', () => {
     ).toEqual([]);
   });
 
-  it('is in no queue, and is asked by no passing of time', () => {
+  it('is in no queue, and is not tried again by time', () => {
     const s = refusing();
     expect(s.view('pools', 'default').waiting).toBe(0);
     expect([s.decide().wakeAtMs, grants(s.after(60 * MINUTE))]).toEqual([undefined, []]);
   });
 
-  it('goes forward in a rollout like any other', () => {
+  it('gets forward leases in a rollout like any other', () => {
     expect(grants(refusing().rolls('c1', ['n0'], { from: 'strange' }))).toEqual(['n0 forward c1-new']);
   });
 });
@@ -145,21 +145,21 @@ describe('a node that called its config invalid', () => {
 describe('a node that waits for its next try', () => {
   const waiting = () => {
     const s = new Scheduler().fleet(['n0']);
-    s.reports_('n0', 'strange');
-    s.answers_('n0', 'failed');
+    s.nodeReports('n0', 'strange');
+    s.leaseEnds('n0', 'failed');
     return s;
   };
 
-  it('goes forward in a rollout at once, and stands among those that wait for a unit only for that', () => {
+  it('gets a forward lease in a rollout at once, and is in the queue only for that', () => {
     const s = waiting();
     expect(s.view('pools', 'default').waiting).toBe(0);
     expect(grants(s.rolls('c1', ['n0'], { from: 'strange' }))).toEqual(['n0 forward c1-new']);
     expect(s.decide().wakeAtMs).toBe(s.nowMs + 2 * MINUTE);
   });
 
-  it('asks for no time once it is up to date', () => {
+  it('schedules no decision once it is up to date', () => {
     const s = waiting();
-    s.reports_('n0', 'old');
+    s.nodeReports('n0', 'old');
     expect(s.decide().wakeAtMs).toBeUndefined();
   });
 });

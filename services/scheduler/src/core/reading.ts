@@ -1,5 +1,5 @@
 import type { SchedulerDraft } from './draft.js';
-import type { Gathered, Input, Reading } from './inputs.js';
+import type { GatherResult, Input, Reading } from './inputs.js';
 import type { State } from './state.js';
 
 /** The longest time in which an applier sends its report again once NATS is back. */
@@ -8,12 +8,16 @@ const RESEND_MS = 60_000;
 const LONGEST_READING_MS = 5 * 60_000;
 
 /** What this decision knows about it, once it has taken the inputs. */
-export function readingOf(draft: SchedulerDraft, inputs: readonly Input[], gathered: ReadonlyMap<string, Gathered>) {
+export function readingOf(
+  draft: SchedulerDraft,
+  inputs: readonly Input[],
+  gathered: ReadonlyMap<string, GatherResult>,
+) {
   const { reading, cursor } = draft.state;
-  const taken = inputs.map((input) => (input.type === 'report' && !draft.held.has(input) ? input.sequence : 0));
+  const sequences = inputs.map((input) => (input.type === 'report' && !draft.waiting.has(input) ? input.sequence : 0));
   const ends = [...gathered.values()].filter((one) => 'last' in one);
   return {
-    upTo: Math.max(reading.upTo, cursor.get(), ...taken),
+    upTo: Math.max(reading.upTo, cursor.get(), ...sequences),
     end: ends.reduce((last, end) => (last === undefined || end.atMs > last.atMs ? end : last), reading.end),
   };
 }

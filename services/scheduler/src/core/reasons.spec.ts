@@ -25,8 +25,8 @@ const inPool = (budget: number, ...names: readonly string[]): Scheduler => {
 };
 const down = (node: string) => factOf('node.unavailable', { node, because: 'NotReady' });
 
-describe('why a node is where it is', () => {
-  it('names no change where none has to do with it, and only changes that touch it', () => {
+describe('the reason why a node waits', () => {
+  it('names a change only if the change touches it', () => {
     const s = fleetOf('n0', 'n1').given(accepted('c1'), renderedChange('c1', leading(['n1'], 'old', 'x')));
     expect(s.why('n0')).toEqual({
       node: 'n0',
@@ -38,14 +38,14 @@ describe('why a node is where it is', () => {
     expect(s.why('n1')).toMatchObject({ because: 'not-started', change: 'c1' });
   });
 
-  it('in a rollout that brings it another config is that, and not that the committed one does not fit it', () => {
+  it('in a rollout with another config for it is the rollout, not the incompatible committed config', () => {
     const s = fleetOf('n0', 'n1').given(renderedNode('n1', 'x'), reviewedNode('n1', 'x', [reason('conflict')]));
     expect(s.why('n1').because).toBe('incompatible');
     s.rolls('c1', ['n0', 'n1']);
     expect(s.why('n1')).toMatchObject({ because: 'budget', holders: ['n0'] });
   });
 
-  it('is what keeps it from going on, as long as it has not been left behind for that', () => {
+  it('is a known-bad config until the node is deferred because of it', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.given(factOf('config.judged', { hash: 'c1-new', lease: 'x-l1', change: 'c0', node: 'x', knownBad: true }));
@@ -53,33 +53,33 @@ describe('why a node is where it is', () => {
     expect(s.why('n1').because).toBe('deferred');
   });
 
-  it('is a pause only for who waits for it to go forward', () => {
+  it('is a pause only for nodes that wait for a forward lease', () => {
     const s = fleetOf('n0', 'n1', 'n2');
     s.rolls('c1', ['n0', 'n1', 'n2']);
     s.applies('n0');
     s.pauses('c1');
     expect(['n0', 'n1', 'n2'].map((node) => s.why(node).because)).toEqual(['settled', 'applying', 'paused']);
     s.aborts('c1');
-    expect(s.why('n2')).toMatchObject({ because: 'settled', text: 'it is done in c1' });
+    expect(s.why('n2')).toMatchObject({ because: 'settled', text: 'it is done with c1' });
     s.resumes('c1');
     expect(s.why('n2').because).toBe('settled');
   });
 
-  it('in a rollout is the unit that it waits for, whatever went wrong before', () => {
+  it('in a rollout is the missing unit, whatever failed before', () => {
     const s = inPool(1, 'n0', 'n1');
-    s.reports_('n1', 'strange');
-    s.answers_('n1', 'failed');
+    s.nodeReports('n1', 'strange');
+    s.leaseEnds('n1', 'failed');
     s.rolls('c1', ['n0']);
     s.rolls('c2', ['n1'], { from: 'strange' });
     expect(s.why('n1')).toMatchObject({ because: 'budget', holders: ['n0'], change: 'c2' });
   });
 
-  it('is no want of a unit where it needs none, for it is unavailable already', () => {
+  it('is not a missing unit if it needs none because it is already unavailable', () => {
     const s = inPool(1, 'n0', 'n1').given(down('n0'), down('n1'), renderedNode('n0', 'x'), reviewedNode('n0', 'x'));
     expect(s.why('n0')).toMatchObject({ because: 'next', holders: [] });
   });
 
-  it('names a hundred of those that hold the units', () => {
+  it('names a hundred of the nodes that hold the units', () => {
     const many = Array.from({ length: 101 }, (_, i) => `m${String(i).padStart(3, '0')}`);
     const s = fleetOf('n0').given(...many.flatMap((node) => [joined(node), silent(node)]));
     s.given(renderedNode('n0', 'x'), reviewedNode('n0', 'x'));
@@ -87,12 +87,12 @@ describe('why a node is where it is', () => {
   });
 });
 
-describe('what is said of a rollout', () => {
-  it('has in it how far it is, and nothing that is not of it', () => {
+describe('the view of a rollout', () => {
+  it('contains its progress, and nothing of other rollouts', () => {
     const s = inPool(1, 'n0', 'n1', 'n2');
     s.rolls('c1', ['n0', 'n1', 'n2'], { maxFailures: 2 });
     s.applies('n0');
-    s.answers_('n1', 'failed');
+    s.leaseEnds('n1', 'failed');
     expect(s.pauses('c1')).toEqual([
       {
         type: 'rollout.paused',
@@ -103,6 +103,7 @@ describe('what is said of a rollout', () => {
         deferred: 1,
         pending: 1,
         maxFailures: 2,
+        maxUnavailable: 0,
         reason: '',
         attempt: 0,
         replaces: [],
@@ -112,7 +113,7 @@ describe('what is said of a rollout', () => {
     ]);
   });
 
-  it('before it has started is nothing but what was asked', () => {
+  it('contains only what was requested before it has started', () => {
     const s = fleetOf('n0').given(accepted('c1', { maxFailures: 2 }));
     expect(s.pauses('c1')).toEqual([
       {
@@ -124,6 +125,7 @@ describe('what is said of a rollout', () => {
         deferred: 0,
         pending: 0,
         maxFailures: 0,
+        maxUnavailable: 0,
         reason: '',
         attempt: 0,
         replaces: [],
@@ -133,12 +135,12 @@ describe('what is said of a rollout', () => {
     ]);
   });
 
-  it('during its rollback counts as applied who is still to go, and none once it is reverted', () => {
+  it('counts the remaining nodes as applied during its rollback, and none once it is reverted', () => {
     const s = inPool(1, 'n0', 'n1', 'n2', 'n3');
     s.rolls('c1', ['n0', 'n1', 'n2']);
     s.applies('n0');
     s.given(factOf('node.unavailable', { node: 'n3', because: 'NotReady' }));
-    expect(s.answers_('n1', 'failed').at(-1)).toMatchObject({
+    expect(s.leaseEnds('n1', 'failed').at(-1)).toMatchObject({
       type: 'rollout.stalled',
       applied: 1,
       pending: 1,
@@ -150,9 +152,9 @@ describe('what is said of a rollout', () => {
 });
 
 describe('a node that reports before it has joined', () => {
-  it('is none of the fleet yet, and counts nowhere', () => {
+  it('is not part of the fleet yet, and counts nowhere', () => {
     const s = new Scheduler();
-    s.reports_('n0', 'mine', { restored: false, verdict: 'failed' });
+    s.nodeReports('n0', 'mine', { restored: false, verdict: 'failed' });
     expect(s.view('pools', 'default')).toMatchObject({ members: 0, unavailable: [], silent: 0, waiting: 0 });
     expect(s.status('n0')).toMatchObject({ hash: 'mine', pool: 'default', skipped: '' });
     expect(s.why('n0').because).toBe('left');
@@ -164,8 +166,8 @@ describe('a node that reports before it has joined', () => {
   });
 });
 
-describe('what waits for a pool', () => {
-  it('is everybody who is to get a lease, whether that needs a unit or not', () => {
+describe('the waiting nodes of a pool', () => {
+  it('include every node that should get a lease, whether or not it needs a unit', () => {
     const s = inPool(1, 'n0', 'n1', 'n2').given(silent('n2'), down('n1'));
     for (const node of ['n0', 'n1']) s.given(renderedNode(node, 'x'), reviewedNode(node, 'x'));
     expect(s.view('pools', 'edge').waiting).toBe(2);

@@ -21,13 +21,23 @@ export function takeReport(draft: SchedulerDraft, sequence: number, report: Node
   // A report that only ends its lease becomes part of `node.lease.settled`. Any other report is a fact of its own.
   const isPart = verdict !== undefined && report.kind === report.verdict;
   if (!isPart) draft.emit({ type: 'node.reported', ...contentOf(report), restored, reportSequence: sequence });
-  if (lease === undefined || verdict === undefined) return undefined;
-  settleLease(draft, report.node, lease, {
-    ...verdict,
-    restored,
-    ...(isPart ? { report: partOf(sequence, report, lease.hash, verdict.because, node.report?.bootId) } : {}),
-  });
+  if (lease !== undefined && verdict !== undefined)
+    settleLease(draft, report.node, lease, {
+      ...verdict,
+      restored,
+      ...(isPart ? { report: partOf(sequence, report, lease.hash, verdict.because, node.report?.bootId) } : {}),
+    });
+  takeHealth(draft, report);
   return undefined;
+}
+
+/** Records that other probes of the node fail than before, or that none does. */
+function takeHealth(draft: SchedulerDraft, { node, kind, failingProbes }: NodeReport): void {
+  if (kind !== 'applied' && kind !== 'probed') return;
+  const { pool, failingProbes: before } = nodeOf(draft.state, node);
+  if (JSON.stringify(failingProbes) === JSON.stringify(before)) return;
+  if (failingProbes.length === 0) draft.emit({ type: 'node.healthy', node, pool });
+  else draft.emit({ type: 'node.unhealthy', node, pool, failingProbes });
 }
 
 const contentOf = ({
@@ -43,7 +53,24 @@ const contentOf = ({
   bootId,
   fresh,
   differences,
-}: NodeReport) => ({ node, report, incarnation, nonce, seq, hash, lease, verdict, reason, bootId, fresh, differences });
+  notUndone,
+  untouched,
+}: NodeReport) => ({
+  node,
+  report,
+  incarnation,
+  nonce,
+  seq,
+  hash,
+  lease,
+  verdict,
+  reason,
+  bootId,
+  fresh,
+  differences,
+  notUndone,
+  ...(untouched === undefined ? {} : { untouched }),
+});
 
 /** The fields of a report that the rest of `node.lease.settled` does not contain. */
 function partOf(
@@ -53,7 +80,7 @@ function partOf(
   because: LeaseEndReason,
   knownBoot: string | undefined,
 ): TakenReport {
-  const { incarnation, nonce, seq, hash, verdict, bootId } = report;
+  const { incarnation, nonce, seq, hash, verdict, bootId, notUndone, untouched } = report;
   return {
     incarnation,
     nonce,
@@ -62,6 +89,8 @@ function partOf(
     verdict: verdict === because || because === 'escalated' ? '' : verdict,
     bootId: bootId === knownBoot ? '' : bootId,
     reportSequence,
+    notUndone,
+    ...(untouched === undefined ? {} : { untouched }),
   };
 }
 

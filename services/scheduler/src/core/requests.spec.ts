@@ -21,7 +21,7 @@ const refusal = (s: Scheduler): string => {
 };
 
 describe('steering', () => {
-  it('is answered with what has come of it', () => {
+  it('is answered with the result', () => {
     const s = fleetOf('n0').given(accepted('c1'));
     s.pauses('c1');
     expect(s.answers).toEqual([{ ok: true, body: { change: 'c1', phase: 'waiting', paused: true, aborted: false } }]);
@@ -34,10 +34,10 @@ describe('steering', () => {
     expect(s.answers).toEqual([{ ok: true, body: { change: 'c2', phase: 'reverting', paused: false, aborted: true } }]);
     s.given(ended('c2', 'aborted'));
     s.aborts('c2');
-    expect(s.answers).toMatchObject([{ ok: true }]); // it is aborted, as asked
+    expect(s.answers).toMatchObject([{ ok: true }]); // it is aborted, as requested
   });
 
-  it('is refused with where the rollout is', () => {
+  it('is refused with the state of the rollout', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0']);
     s.applies('n0');
@@ -51,12 +51,12 @@ describe('steering', () => {
     expect(refusal(s)).toBe('conflict: c2 has ended');
     s.rolls('c3', ['n0', 'n1'], { from: 'c1-new' });
     s.applies('n0');
-    s.answers_('n1', 'failed');
+    s.leaseEnds('n1', 'failed');
     s.resumes('c3');
     expect(refusal(s)).toBe('conflict: c3 is already reverting');
   });
 
-  it('needs no reason, and tells the one that it has', () => {
+  it('needs no reason, and uses the one that it has', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     expect(s.asks({ op: 'rollout.pause', change: 'c1', by: 'me', reason: 'lunch' })).toMatchObject([
@@ -69,8 +69,8 @@ describe('steering', () => {
   });
 });
 
-describe('to skip a node', () => {
-  it('is refused where there is none', () => {
+describe('skipping a node', () => {
+  it('is refused for an unknown node', () => {
     const s = fleetOf('n0').given(left('n0'));
     for (const node of ['n0', 'n9']) {
       s.skips(node);
@@ -78,7 +78,7 @@ describe('to skip a node', () => {
     }
   });
 
-  it('settles the lease that it holds with the reason, and asked again says nothing more', () => {
+  it('settles its lease with the reason, and records nothing more if it is repeated', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0'], { maxFailures: 1 });
     expect(s.asks({ op: 'node.skip', node: 'n0', by: 'me', reason: 'broken' }).slice(0, 2)).toMatchObject([
@@ -90,7 +90,7 @@ describe('to skip a node', () => {
     expect(s.answers).toEqual([{ ok: true, body: { node: 'n0', skipped: true } }]);
   });
 
-  it('without a reason says who asked, also of one that did not answer', () => {
+  it('without a reason names the user, also for a node that did not answer', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1'], { maxFailures: 2 });
     s.after(PAST_DEADLINE);
@@ -103,7 +103,7 @@ describe('to skip a node', () => {
     ]);
   });
 
-  it('leaves a lease that has ended otherwise as it ended', () => {
+  it('does not change a lease that has already ended in another way', () => {
     const s = fleetOf('n0');
     s.actions = [{ kind: 'drain' }];
     s.rolls('c1', ['n0']);
@@ -115,7 +115,7 @@ describe('to skip a node', () => {
 });
 
 describe('pools', () => {
-  it('are shown one by one, and page by page by name', () => {
+  it('are returned one by one, or in pages by name', () => {
     const s = new Scheduler();
     s.rolls('c1', [], { apply: [pool('b', 2), pool('a', '10%'), pool('c', 1)] });
     s.given(committed('c1')).when();
@@ -136,8 +136,8 @@ describe('pools', () => {
   });
 });
 
-describe('a start', () => {
-  it('tells of how many nodes it is, for which attempt, in whose place, and what is tolerated', () => {
+describe('the start of a rollout', () => {
+  it('records the number of nodes, the attempt, the replaced changes, and maxFailures', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0']);
     s.given(
@@ -163,7 +163,7 @@ describe('a start', () => {
     ]);
   });
 
-  it('waits for a change to be rendered and reviewed, and comes once', () => {
+  it('waits until a change is rendered and reviewed, and happens once', () => {
     const s = fleetOf('n0').given(accepted('c1'), validated('c1', 0));
     expect(s.when()).toEqual([]);
     s.given(renderedChange('c1', leading(['n0'], 'old', 'x')), validated('c1'));
@@ -172,7 +172,7 @@ describe('a start', () => {
     expect(s.when()).toEqual([]);
   });
 
-  it('does not come while the node is the target of another, but for the one that it replaces', () => {
+  it('waits while a node is the target of another rollout, unless that is replaced', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0']);
     s.rolls('c2', ['n1']);
@@ -184,16 +184,16 @@ describe('a start', () => {
     ]);
   });
 
-  it('in the place of a change that nobody knows, or that has ended, does not come', () => {
+  it('does not happen if it would replace a change that is unknown or has ended', () => {
     const s = fleetOf('n0');
     expect(types(s.rolls('c3', ['n0'], { replaces: ['c1'] }))).toEqual([]);
     s.given(accepted('c2'), factOf('config.rejected', { change: 'c2', stage: 'review', attempt: 0 }));
     expect(types(s.rolls('c4', ['n0'], { replaces: ['c2'] }))).toEqual([]);
   });
 
-  /** A node `x` has found `bad` invalid, and that is judged to be its own fault. */
+  /** Node `x` has reported `bad` as invalid, and `bad` was cleared because the node is to blame. */
   const found = (s: Scheduler) => {
-    s.answers_('x', 'invalid');
+    s.leaseEnds('x', 'invalid');
     return s
       .given(
         factOf('config.judged', {
@@ -214,7 +214,7 @@ describe('a start', () => {
     return s;
   };
 
-  it('is not held up by an invalid of before its review', () => {
+  it('does not wait for an invalid report from before its review', () => {
     const s = neighbours();
     found(s);
     expect(grants(s.rolls('c1', ['n0'], { to: 'bad' }))).toEqual(['n0 forward bad']);
@@ -223,7 +223,7 @@ describe('a start', () => {
   it.each([
     ['hash', 'bad', ''],
     ['recipe', 'fine', 'r-bad'],
-  ])('is held up by an invalid with its %s since its review', (_, to, recipe) => {
+  ])('waits if a config was reported as invalid with its %s since its review', (_, to, recipe) => {
     const s = neighbours().given(
       accepted('c1'),
       renderedChange('c1', { n0: { from: 'old', to, recipe } }),
@@ -236,54 +236,54 @@ describe('a start', () => {
   it.each([
     ['alter', 'bad', 'bad', 'r-bad'],
     ['bring', 'old', 'fine', 'r-fine'],
-  ])('is not held up by an invalid of a config that it does not %s', (_, from, to, recipe) => {
+  ])('does not wait for an invalid config that it does not %s', (_, from, to, recipe) => {
     const s = neighbours().given(accepted('c1'), renderedChange('c1', { n0: { from, to, recipe } }), validated('c1'));
     found(s);
     expect(s.state.rollouts.has('c1')).toBe(true);
   });
 });
 
-describe('a stall', () => {
-  /** Two of a pool of one unit are silent; the third would be next. */
+describe('a stalled rollout', () => {
+  /** Two nodes of a pool with one unit are silent. The third would be next. */
   const stalled = () => {
     const s = fleetOf('n0', 'n1', 'n2').given(silent('n1'), silent('n2'));
     return { s, said: s.rolls('c1', ['n0']) };
   };
 
-  it('names all that hold the units, is said again when they are others, and not when they are the same', () => {
-    const { s, said } = stalled();
-    expect(said.at(-1)).toMatchObject({
+  it('names all nodes that hold the units, is recorded again if they change, and not otherwise', () => {
+    const { s, said: facts } = stalled();
+    expect(facts.at(-1)).toMatchObject({
       type: 'rollout.stalled',
       change: 'c1',
       nodes: ['n1', 'n2'],
       pending: 1,
-      reason: 'waits for n1, n2 to report, or to be skipped or removed',
+      reason: 'waits for n1 (silent), n2 (silent): see sluice why c1',
     });
     expect(s.when()).toEqual([]);
     expect(s.given(heard('n1')).when()).toMatchObject([{ type: 'rollout.stalled', nodes: ['n2'] }]);
     expect(types(s.given(heard('n2')).when())).toEqual(['node.lease.granted']);
   });
 
-  it('names five in its reason, and the others besides it', () => {
+  it('names five in its reason, and the others separately', () => {
     const silents = ['a', 'b', 'c', 'd', 'e', 'f'];
     const s = fleetOf('n0', ...silents).given(...silents.map((node) => silent(node)));
     expect(s.rolls('c1', ['n0']).at(-1)).toMatchObject({
       nodes: silents,
-      reason: 'waits for a, b, c, d, e to report, or to be skipped or removed',
+      reason: 'waits for a (silent), b (silent), c (silent), d (silent), e (silent) and 1 more: see sluice why c1',
     });
   });
 
-  it('is none while somebody is at work, in the rollout or in its pool, or it is paused', () => {
+  it('is not recorded while the rollout or its pool has a lease in progress, or while it is paused', () => {
     const s = fleetOf('n0', 'n1', 'n2');
     s.rolls('c1', ['n0']);
-    expect(types(s.rolls('c2', ['n1']))).toEqual(['rollout.started']); // n0 will be done
+    expect(types(s.rolls('c2', ['n1']))).toEqual(['rollout.started']); // n0 will finish
     const { s: paused } = stalled();
     paused.pauses('c1');
     expect(types(paused.given(joined('n3'), silent('n3')).when())).toEqual([]);
     expect(types(paused.resumes('c1'))).toEqual(['rollout.resumed', 'rollout.stalled']);
   });
 
-  it('is none where one of its pools has a unit left', () => {
+  it('is not recorded if one of its pools has a unit left', () => {
     const s = new Scheduler().given(
       accepted('c9', { apply: [pool('edge', 1)] }),
       renderedChange('c9', {}),
@@ -292,9 +292,9 @@ describe('a stall', () => {
     s.when();
     s.given(committed('c9')).fleet(['e0', 'e1'], { role: 'edge' }).fleet(['n0', 'n1']);
     s.given(silent('e1'));
-    const said = s.rolls('c1', ['e0', 'n0']);
-    expect(grants(said)).toEqual(['n0 forward c1-new']);
-    expect(types(said)).not.toContain('rollout.stalled');
+    const facts = s.rolls('c1', ['e0', 'n0']);
+    expect(grants(facts)).toEqual(['n0 forward c1-new']);
+    expect(types(facts)).not.toContain('rollout.stalled');
     expect(s.applies('n0').at(-1)).toMatchObject({ type: 'rollout.stalled', nodes: ['e1'] });
   });
 });

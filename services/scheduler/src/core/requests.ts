@@ -1,7 +1,7 @@
 import { byAge } from '#libs/contracts';
 import { answered, assertNever, pageOf, refused, type Answer } from '#libs/engine';
 import { emitRollout, type SchedulerDraft } from './draft.js';
-import { nodeProgress } from './frozen-rollout.js';
+import { frozenProgress, nodeProgress } from './frozen-rollout.js';
 import type { Request } from './inputs.js';
 import type { Change, Rollout } from './state.js';
 import { giveUnit, takeUnit } from './units.js';
@@ -30,8 +30,8 @@ export function answerRequest(draft: SchedulerDraft, request: Request): Answer {
     case 'pool.list':
       return listPools(draft, request);
     case 'pool.get': {
-      const known = draft.state.poolNames().includes(request.pool) && !poolView(draft.state, request.pool).gone;
-      return known
+      const exists = draft.state.poolNames().includes(request.pool) && !poolView(draft.state, request.pool).gone;
+      return exists
         ? answered(poolView(draft.state, request.pool))
         : refused('not-found', `pool ${request.pool} not found`);
     }
@@ -48,7 +48,7 @@ type Page = { readonly cursor: string; readonly limit: number };
 
 function listPools({ state }: SchedulerDraft, page: Page): Answer {
   const pools = state.poolNames().map((name) => poolView(state, name));
-  const { shown, next } = pageOf(
+  const { items: shown, next } = pageOf(
     pools.filter(({ gone }) => !gone),
     page,
     ({ pool }) => pool,
@@ -57,7 +57,7 @@ function listPools({ state }: SchedulerDraft, page: Page): Answer {
 }
 
 function listRollouts({ state }: SchedulerDraft, page: Page): Answer {
-  const { shown, next } = pageOf([...state.rollouts.keys()].sort(byAge), page, (change) => change, byAge);
+  const { items: shown, next } = pageOf([...state.rollouts.keys()].sort(byAge), page, (change) => change, byAge);
   return answered({ rollouts: shown.map((change) => rolloutView(state, change)), ...next });
 }
 
@@ -72,10 +72,11 @@ function getRollout({ state }: SchedulerDraft, request: Request & { readonly op:
       );
     return refused('not-found', `change ${request.change} has no rollout`);
   }
-  if (rollout.frozen !== undefined)
-    return answered({ ...rolloutView(state, request.change), nodes: rollout.frozen.worst });
-  const { shown, next } = pageOf(rollout.nodes, request, (name) => name);
-  const nodes = shown.map((name) => nodeProgress(state, request.change, name));
+  const { items: shown, next } = pageOf(rollout.nodes, request, (name) => name);
+  const nodes =
+    rollout.frozen === undefined
+      ? shown.map((name) => nodeProgress(state, request.change, name))
+      : frozenProgress(rollout, shown);
   return answered({ ...rolloutView(state, request.change), nodes, ...next });
 }
 

@@ -19,7 +19,7 @@ import { PAST_DEADLINE, grants, leading, deferred, Scheduler, settledAs, types }
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
 
 describe('a rollout', () => {
-  it('goes from node to node as the budget allows, and is complete after the last', () => {
+  it('changes node by node as the budget allows, and is complete after the last', () => {
     const s = fleetOf('n0', 'n1');
     expect(grants(s.rolls('c1', ['n0', 'n1']))).toEqual(['n0 forward c1-new']);
     expect(grants(s.applies('n0'))).toEqual(['n1 forward c1-new']);
@@ -29,24 +29,24 @@ describe('a rollout', () => {
     expect(s.status('n0')).toMatchObject({ hash: 'c1-new', desired: 'c1-new', change: '', deferred: '' });
   });
 
-  it('that touches nobody ends at once, with its reason', () => {
+  it('without nodes ends at once, with its reason', () => {
     const s = fleetOf('n0');
-    const said = s.rolls('c1', [], { apply: [pool('edge', 3)] });
-    expect(linesOf(said, 'reason')).toEqual([
+    const facts = s.rolls('c1', [], { apply: [pool('edge', 3)] });
+    expect(linesOf(facts, 'reason')).toEqual([
       'rollout.started it affects no nodes',
       'rollout.complete it affects no nodes',
     ]);
     expect(types(s.given(committed('c1')).when())).toEqual(['rollout.succeeded']);
   });
 
-  it('gives no lease to a node that has the target in force already', () => {
+  it('grants no lease to a node that already has the target config', () => {
     const s = fleetOf('n0', 'n1');
-    s.given(renderedNode('n1', 'c1-new'), reviewedNode('n1', 'c1-new')).reports_('n1', 'c1-new');
+    s.given(renderedNode('n1', 'c1-new'), reviewedNode('n1', 'c1-new')).nodeReports('n1', 'c1-new');
     expect(grants(s.rolls('c1', ['n1']))).toEqual([]);
     expect(s.rollout('c1').phase).toBe('complete');
   });
 
-  it('starts on the review of its present attempt, and of no other', () => {
+  it('starts after the review of its current attempt, and of no other', () => {
     const s = fleetOf('n0');
     s.given(
       accepted('c1'),
@@ -58,7 +58,7 @@ describe('a rollout', () => {
     expect(grants(s.given(validated('c1', 2)).when())).toEqual(['n0 forward b']);
   });
 
-  it('does not start while one of its nodes is the target of another, whatever the queue has overlooked', () => {
+  it('does not start while one of its nodes is the target of another, even if the queue allowed it', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0']);
     expect(types(s.rolls('c2', ['n0', 'n1']))).toEqual([]);
@@ -66,14 +66,14 @@ describe('a rollout', () => {
     expect(types(s.given(committed('c1')).when())).toContain('rollout.started');
   });
 
-  it('does not start on a review of before it had to wait', () => {
+  it('does not start after a review from before it had to wait', () => {
     const s = fleetOf('n0')
       .reviewed('c1', ['n0'])
       .given(factOf('config.waiting', { change: 'c1', waitsFor: ['c0'] }));
     expect(s.when()).toEqual([]);
   });
 
-  it('does not start on targets that a relabel of one of its nodes has outdated', () => {
+  it('does not start with targets that are outdated because of a relabel', () => {
     const s = fleetOf('n0', 'n1');
     s.reviewed('c1', ['n0', 'n1']).given(changed('n1', { zone: 'b' }));
     expect(s.when()).toEqual([]);
@@ -82,11 +82,11 @@ describe('a rollout', () => {
   });
 
   it.each([
-    { what: 'a relabel', facts: [changed('n1', { zone: 'b' })] },
-    { what: 'a leave', facts: [left('n1')] },
-    { what: 'a leave and a return', facts: [left('n1'), joined('n1')] },
-    { what: 'a wait', facts: [factOf('config.waiting', { change: 'c1', waitsFor: ['c0'] })] },
-  ])('does not start on a review that comes behind $what, but on that of the next rendering', ({ facts }) => {
+    { what: 'a relabelled node', facts: [changed('n1', { zone: 'b' })] },
+    { what: 'a node that left', facts: [left('n1')] },
+    { what: 'a node that left and returned', facts: [left('n1'), joined('n1')] },
+    { what: 'a wait for another change', facts: [factOf('config.waiting', { change: 'c1', waitsFor: ['c0'] })] },
+  ])('does not start after a review that follows $what, but after that of the next rendering', ({ facts }) => {
     const s = fleetOf('n0', 'n1');
     s.given(accepted('c1'), renderedChange('c1', leading(['n0', 'n1'], 'old', 'c1-new')), ...facts, validated('c1', 1));
     expect(s.when()).toEqual([]);
@@ -94,13 +94,13 @@ describe('a rollout', () => {
     expect(grants(s.when())).toEqual(['n0 forward again']);
   });
 
-  it('does not start on targets one of whose nodes has left', () => {
+  it('does not start with a target that has left', () => {
     const s = fleetOf('n0', 'n1');
     s.reviewed('c1', ['n0', 'n1']).given(left('n1'));
     expect(s.when()).toEqual([]);
   });
 
-  it('defers what is silent at its start, and is complete without it', () => {
+  it('defers nodes that are silent at its start, and completes without them', () => {
     const s = fleetOf('n0', 'n1');
     s.given(silent('n1'), factOf('node.skipped', { node: 'n1', by: 'me' })); // so that it holds no unit of the pool
     expect(deferred(s.rolls('c1', ['n0', 'n1']))).toEqual(['n1: skipped by me']);
@@ -108,7 +108,7 @@ describe('a rollout', () => {
     expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'complete', deferred: 1, failed: 0, unknown: 0 });
   });
 
-  it('shows a node as deferred after its end only until that has what it lacked', () => {
+  it('shows a node as deferred after its end only until the node has what it lacked', () => {
     // so that it holds no unit of the pool
     const s = fleetOf('n0', 'n1').given(silent('n1'), factOf('node.skipped', { node: 'n1', by: 'me' }));
     s.rolls('c1', ['n0', 'n1']);
@@ -128,11 +128,11 @@ describe('a rollout', () => {
     expect(again.view('rollouts', 'c1')).toEqual(s.view('rollouts', 'c1'));
   });
 
-  it('that rolls back does not count a node as back while nobody knows what that has', () => {
+  it('that is reverting does not count a node as rolled back while its config is unknown', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
-    const said = s.after(PAST_DEADLINE);
-    expect(types(said)).toEqual(
+    const facts = s.after(PAST_DEADLINE);
+    expect(types(facts)).toEqual(
       expect.arrayContaining(['node.unknown', 'rollout.failed', 'rollout.reverting', 'node.deferred']),
     );
     expect(s.view('rollouts', 'c1')).toMatchObject({
@@ -142,11 +142,11 @@ describe('a rollout', () => {
       pools: { default: { done: 0 } },
       worst: [{ node: 'n0', state: 'unknown' }],
     });
-    s.answers_('n0', 'failed');
+    s.leaseEnds('n0', 'failed');
     expect(s.view('rollouts', 'c1')).toMatchObject({ deferred: 0, pools: { default: { done: 1 } } });
   });
 
-  it('leaves a silent node behind as deferred and not failed, gives it nothing before the end, and a corrective lease after it', () => {
+  it('defers a silent node without a failure, grants it nothing before the end, and then a corrective lease', () => {
     const s = new Scheduler().given(
       accepted('c9', { apply: [pool('edge', 2)] }),
       renderedChange('c9', {}),
@@ -154,9 +154,9 @@ describe('a rollout', () => {
     );
     s.when();
     s.given(committed('c9')).fleet(['n0', 'n1'], { role: 'edge' }).given(silent('n1'));
-    const said = s.rolls('c1', ['n0', 'n1']);
-    expect(deferred(said)).toEqual(['n1: silent']);
-    expect(grants(said)).toEqual(['n0 forward c1-new']);
+    const facts = s.rolls('c1', ['n0', 'n1']);
+    expect(deferred(facts)).toEqual(['n1: silent']);
+    expect(grants(facts)).toEqual(['n0 forward c1-new']);
     expect(grants(s.given(heard('n1')).when())).toEqual([]);
     expect(s.why('n1').because).toBe('deferred');
     s.applies('n0');
@@ -165,12 +165,12 @@ describe('a rollout', () => {
     expect(s.status('n1')).toMatchObject({ deferred: '', hash: 'c1-new' });
   });
 
-  it('defers a node that has never reported what it has', () => {
+  it('defers a node that has never reported its config', () => {
     const s = fleetOf('n0').given(joined('n1'));
     expect(deferred(s.rolls('c1', ['n0', 'n1']))).toEqual(['n1: it has never reported its config']);
   });
 
-  it('defers a node that the committed state does not fit either', () => {
+  it('defers a node with an incompatible committed config', () => {
     const s = fleetOf('n0', 'n1');
     expect(deferred(s.rolls('c1', ['n0', 'n1'], { incompatible: ['n1'] }))).toEqual([
       'n1: it is incompatible with this change, and with the committed config too',
@@ -181,14 +181,14 @@ describe('a rollout', () => {
     expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'succeeded', applied: 1, deferred: 0 });
   });
 
-  it('defers a node whose config cannot be found', () => {
+  it('defers a node whose config is missing', () => {
     const s = fleetOf('n0');
     s.lost.add('c1-new');
     expect(deferred(s.rolls('c1', ['n0']))).toEqual(['n0: c1-new is lost']);
     expect(s.rollout('c1').phase).toBe('complete');
   });
 
-  it('counts a node that leaves neither way', () => {
+  it('does not count a node that leaves', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     expect(types(s.given(left('n1')).when())).toEqual([]);
@@ -202,14 +202,14 @@ describe('a rollout', () => {
     });
   });
 
-  it('gives a node that left and joins again while it is under way nothing as a target: it has left', () => {
+  it('grants nothing to a target that has left and joined again', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.given(left('n1'), joined('n1'));
     expect(types(s.applies('n0'))).toContain('rollout.complete');
   });
 
-  it('is not complete while a node that left it by a relabel is still at work for it', () => {
+  it('is not complete while a node that left it because of a relabel still has its lease', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     s.given(
@@ -221,31 +221,31 @@ describe('a rollout', () => {
     expect(types(s.applies('n0'))).toContain('rollout.complete');
   });
 
-  it('commits what it carries for a node that has left only when that is there', () => {
+  it('commits the config of a node that has left the rollout only if that was rendered', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
     s.given(left('n1')).when();
     s.given(committed('c1')).when();
-    // what it should have now is not rendered yet
+    // its desired config is not rendered yet
     expect(grants(s.given(joined('n1', { zone: 'b' })).when())).toEqual([]);
     expect(s.why('n1').because).not.toBe('up-to-date');
   });
 });
 
-describe('a rollout of which a node fails', () => {
-  it('rolls back in the batch that settles the lease, all nodes that it changed', () => {
+describe('a rollout in which a node fails', () => {
+  it('starts to revert all changed nodes in the batch that settles the lease', () => {
     const s = fleetOf('n0', 'n1', 'n2');
     s.rolls('c1', ['n0', 'n1', 'n2']);
     s.applies('n0');
-    const said = s.answers_('n1', 'failed');
-    expect(types(said).slice(0, 4)).toEqual([
+    const facts = s.leaseEnds('n1', 'failed');
+    expect(types(facts).slice(0, 4)).toEqual([
       'node.lease.settled',
       'rollout.failed',
       'rollout.reverting',
       'node.lease.released',
     ]);
-    expect(grants(said)).toEqual(['n0 rollback old']);
+    expect(grants(facts)).toEqual(['n0 rollback old']);
     expect(types(s.applies('n0'))).toContain('rollout.reverted');
     expect(s.view('rollouts', 'c1')).toMatchObject({
       phase: 'reverted',
@@ -260,14 +260,14 @@ describe('a rollout of which a node fails', () => {
   ])('with maxFailures %i is then %s', (maxFailures, phase) => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1'], { maxFailures });
-    s.answers_('n0', 'failed');
+    s.leaseEnds('n0', 'failed');
     expect(s.rollout('c1').phase).toBe(phase);
   });
 
-  it('counts unknown as failed, and the sum decides', () => {
+  it('counts failed and unknown nodes together', () => {
     const s = fleetOf('n0', 'n1', 'n2');
     s.rolls('c1', ['n0', 'n1', 'n2'], { maxFailures: 1 });
-    s.answers_('n0', 'failed');
+    s.leaseEnds('n0', 'failed');
     s.after(PAST_DEADLINE);
     expect(s.rollout('c1')).toMatchObject({
       failed: 1,
@@ -281,29 +281,29 @@ describe('a rollout of which a node fails', () => {
     const s = fleetOf('n0', 'n1', 'n2');
     s.rolls('c1', ['n0', 'n1', 'n2'], { maxFailures: 0 });
     s.applies('n0');
-    s.answers_('n1', 'failed');
+    s.leaseEnds('n1', 'failed');
     expect(deferred(s.after(PAST_DEADLINE))).toEqual(['n0: rollback lease ended as unknown: no answer within 120 s']);
     expect(s.rollout('c1').phase).toBe('reverted');
   });
 
-  it('forgets with its end that a node was deferred that has the committed config', () => {
+  it('no longer shows a node as deferred after its end if the node has the committed config', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1'], { maxFailures: 1 });
-    s.answers_('n0', 'failed');
-    s.answers_('n1', 'failed');
+    s.leaseEnds('n0', 'failed');
+    s.leaseEnds('n1', 'failed');
     expect(s.rollout('c1').phase).toBe('reverted');
     expect(s.status('n0')).toMatchObject({ deferred: '', hash: 'old', desired: 'old' });
   });
 
-  it('rolls back who was deferred and has answered since', () => {
+  it('rolls back a node that was deferred and has answered since', () => {
     const s = fleetOf('n0', 'n1', 'n2');
     s.rolls('c1', ['n0', 'n1', 'n2'], { maxFailures: 1 });
     s.after(PAST_DEADLINE);
     s.applies('n0');
-    expect(grants(s.answers_('n1', 'failed'))).toEqual(['n0 rollback old']);
+    expect(grants(s.leaseEnds('n1', 'failed'))).toEqual(['n0 rollback old']);
   });
 
-  it('takes the strictest policy that selects a target where the change says nothing', () => {
+  it('uses the strictest policy that selects a target if the change sets no maxFailures', () => {
     const s = fleetOf('n0');
     const policies = [1, 3].map((maxFailures) => ({
       kind: 'RolloutPolicy',
@@ -315,7 +315,7 @@ describe('a rollout of which a node fails', () => {
     expect(s.rollout('c1').maxFailures).toBe(1);
   });
 
-  it('invalid fails whatever is tolerated, and every other rollout that would bring that hash or recipe', () => {
+  it('fails after `invalid` regardless of maxFailures, and so does every other rollout with that hash or recipe', () => {
     const s = new Scheduler().given(
       accepted('c9', { apply: [pool('a', 1), pool('b', 1), pool('c', 1)] }),
       renderedChange('c9', {}),
@@ -329,7 +329,7 @@ describe('a rollout of which a node fails', () => {
     s.rolls('c1', ['a0', 'a1'], { to: 'same', maxFailures: 9 });
     s.rolls('c2', ['b0', 'b1'], { to: 'same' });
     s.rolls('c3', ['c0', 'c1'], { to: 'other' });
-    s.answers_('a0', 'invalid');
+    s.leaseEnds('a0', 'invalid');
     expect([s.rollout('c1').phase, s.rollout('c2').phase, s.rollout('c3').phase]).toEqual([
       'reverting',
       'reverting',
@@ -338,11 +338,11 @@ describe('a rollout of which a node fails', () => {
     expect(s.rollout('c2').reason).toBe('a0 in c1 reported its config as invalid: it is invalid');
   });
 
-  it('is reverted only when the invalid was judged', () => {
+  it('is reverted only after the invalid report was judged', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     const { lease } = s.lease('n0');
-    expect(types(s.answers_('n0', 'invalid'))).not.toContain('rollout.reverted');
+    expect(types(s.leaseEnds('n0', 'invalid'))).not.toContain('rollout.reverted');
     expect(
       types(
         s
@@ -365,21 +365,23 @@ describe('a rollout of which a node fails', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
-    s.answers_('n1', 'failed');
-    const said = s.answers_('n0', 'failed', { hash: 'c1-new' });
-    expect(deferred(said)).toEqual(['n0: rollback lease ended as failed: it is failed']);
-    expect(types(said)).toContain('rollout.reverted');
+    s.leaseEnds('n1', 'failed');
+    const facts = s.leaseEnds('n0', 'failed', { hash: 'c1-new' });
+    expect(deferred(facts)).toEqual(['n0: rollback lease ended as failed: it is failed']);
+    expect(types(facts)).toContain('rollout.reverted');
     expect(s.rollout('c1').failed).toBe(1);
     expect(grants(s.given(factOf('config.ended', { change: 'c1', outcome: 'reverted' })).when())).toEqual([]);
     expect(grants(s.after(60_000))).toEqual(['n0 corrective old']);
   });
 
-  it('puts a node right that reports as applied after its rollout has turned', () => {
+  it('corrects a node that reports `applied` after its rollout has started to revert', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1'], { maxFailures: 0 });
     expect(settledAs(s.after(PAST_DEADLINE))).toEqual(['n0 unknown']);
     expect(s.rollout('c1').phase).toBe('reverted');
-    const said = s.when(s.message('n0', 'c1-new', { kind: 'applied', lease: s.lease('n0').lease, verdict: 'applied' }));
-    expect(grants(said)).toEqual(['n0 corrective old']);
+    const facts = s.when(
+      s.message('n0', 'c1-new', { kind: 'applied', lease: s.lease('n0').lease, verdict: 'applied' }),
+    );
+    expect(grants(facts)).toEqual(['n0 corrective old']);
   });
 });

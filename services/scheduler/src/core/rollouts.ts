@@ -1,9 +1,10 @@
 import { emitRollout, type SchedulerDraft } from './draft.js';
-import { parseRolloutPolicy, selects } from '#libs/manifests';
-import { policiesOf } from '#libs/rules';
-import { mayRollBackBeyond, poolBudget } from './indexes.js';
+import { parseMaxUnavailable, parseRolloutPolicy, selects } from '#libs/manifests';
+import { budgetOf, policiesOf } from '#libs/rules';
+import { leasedBy, mayRollBackBeyond, poolBudget, roomIn } from './indexes.js';
 import { isUnanswered } from './lease.js';
-import { EMPTY_TALLY, nodeOf, parseTargetKey, type Change, type Rollout, type State } from './state.js';
+import { EMPTY_TALLY, nodeOf, parseTargetKey, type Change, type NodeState, type Rollout, type State } from './state.js';
+import { holdersText } from './views.js';
 import { isKnownBad, blockedBecause } from './want.js';
 
 /**
@@ -13,6 +14,7 @@ export function startRollouts(draft: SchedulerDraft): void {
   for (const name of [...draft.state.openChanges]) {
     const change = draft.state.changes.get(name);
     if (draft.full || change === undefined || !mayStart(draft.state, change)) continue;
+    const paused = change.replaces.find((older) => draft.state.changes.get(older)?.paused === true);
     for (const older of change.replaces)
       emitRollout(draft, 'superseded', older, { by: name, reason: `corrected by ${name}` });
     const nodes = Object.keys(change.targets).length;
@@ -22,9 +24,15 @@ export function startRollouts(draft: SchedulerDraft): void {
       attempt: change.attempt,
       replaces: change.replaces,
       maxFailures: maxFailuresOf(draft.state, change),
+      maxUnavailable: maxUnavailableOf(change, nodes),
       reason,
     };
     emitRollout(draft, 'started', name, { ...extra, applied: 0, ...pending });
+    if (paused === undefined || change.paused) continue;
+    // Who paused a rollout wants no node to change, whatever the newest content is.
+    // Of a correction of a correction, the reason of the person who paused the first.
+    const why = draft.state.changes.get(paused)?.pausedBecause?.split('which was paused ').at(-1) ?? '';
+    emitRollout(draft, 'paused', name, { by: 'scheduler', reason: `it corrects ${paused}, which was paused ${why}` });
   }
 }
 
@@ -115,7 +123,7 @@ export function reportStalls(draft: SchedulerDraft): void {
     if (draft.full || !goesOn) continue;
     const nodes = holdersOf(draft.state, rollout).slice(0, MOST_HOLDERS);
     if (nodes.length === 0 || nodes.join(' ') === rollout.stalledBy.join(' ')) continue;
-    const reason = `waits for ${nodes.slice(0, 5).join(', ')} to report, or to be skipped or removed`;
+    const reason = `waits for ${holdersText(draft.state, nodes)}: see sluice why ${rollout.change}`;
     emitRollout(draft, 'stalled', rollout.change, { nodes, reason });
   }
 }
@@ -127,22 +135,28 @@ const MOST_HOLDERS = 1_000;
 function holdersOf(state: State, rollout: Rollout): readonly string[] {
   const tally = state.tallies.get(rollout.change) ?? EMPTY_TALLY;
   if (tally.active > 0 || tally.pending === 0) return [];
+  const holders = [...unitHoldersOf(state, rollout)];
+  return holders.some((name) => endsOnItsOwn(nodeOf(state, name))) ? [] : holders.sort();
+}
+
+/** The nodes that take what the rollout needs: the places of its own pace, or the units of all its pools. */
+function unitHoldersOf(state: State, rollout: Rollout): ReadonlySet<string> {
+  if (rollout.phase === 'rolling' && roomIn(state, rollout) <= 0) return new Set(leasedBy(state, rollout.change));
   const holders = new Set<string>();
   for (const [key, count] of state.poolTallies.entries()) {
     const { change, node: pool } = parseTargetKey(key);
     if (change !== rollout.change || count.pending === 0) continue;
     const { unavailable } = state.poolSet(pool);
-    if (unavailable.size < poolBudget(state, pool)) return [];
-    if (rollout.phase === 'reverting' && mayRollBackBeyond(state, pool)) return [];
-    for (const name of unavailable) {
-      const { lease, joined, skippedBy } = nodeOf(state, name);
-      // Every lease ends on its own, except an unanswered one. That one ends when its node is skipped or removed.
-      if (lease !== undefined && (!isUnanswered(lease) || !joined || skippedBy !== undefined)) return [];
-      holders.add(name);
-    }
+    if (unavailable.size < poolBudget(state, pool)) return new Set();
+    if (rollout.phase === 'reverting' && mayRollBackBeyond(state, pool)) return new Set();
+    for (const name of unavailable) holders.add(name);
   }
-  return [...holders].sort();
+  return holders;
 }
+
+/** Every lease ends on its own, except an unanswered one. That one ends when its node is skipped or removed. */
+const endsOnItsOwn = ({ lease, joined, skippedBy }: NodeState): boolean =>
+  lease !== undefined && (!isUnanswered(lease) || !joined || skippedBy !== undefined);
 
 /**
  * How many nodes may fail: the number in the change, else that of the strictest policy that selects a target, else 0.
@@ -155,3 +169,7 @@ function maxFailuresOf(state: State, change: Change): number {
   const selecting = policies.filter((policy) => labels.some((one) => selects(policy.selector, one)));
   return selecting.length === 0 ? 0 : Math.min(...selecting.map((policy) => policy.maxFailures));
 }
+
+/** How many of `nodes` the change lets change at once; 0 if it sets no limit. */
+const maxUnavailableOf = ({ maxUnavailable }: Change, nodes: number): number =>
+  maxUnavailable === undefined ? 0 : budgetOf({ maxUnavailable: parseMaxUnavailable(maxUnavailable) }, nodes);

@@ -9,7 +9,7 @@ import {
   report,
   reviewedNode,
   validated,
-  type ChangeSays,
+  type ChangeContent,
 } from '#libs/testing';
 import { schedulerCore, type Gathered, type Input, type Plan, type PlanNeed, type SchedulerNeed } from './index.js';
 import type { Rollout, State } from './state.js';
@@ -19,33 +19,33 @@ import type { Why } from './why.js';
 export const NONE: readonly Action[] = [{ kind: 'none' }];
 export const DRAIN: readonly Action[] = [{ kind: 'drain' }, { kind: 'reboot' }];
 export const MINUTE = 60_000;
-/** The lease of a pool that says nothing: two minutes, and a bit. */
+/** The lease time of a pool without settings: two minutes, and a little more. */
 export const PAST_DEADLINE = 2 * MINUTE + 1;
 
-/** What a node's answer says besides its verdict. */
-type Says = Partial<NodeReport> & { readonly lease?: string };
+/** The fields of a report that a spec sets. */
+type ReportFields = Partial<NodeReport> & { readonly lease?: string };
 
-/** The scheduler on a ledger in memory, and words for what specs say again and again. */
+/** The scheduler on a ledger in memory, with helpers for its specs. */
 export class Scheduler extends LedgerCopy<State, Input, SchedulerNeed, Gathered> {
-  /** What the next leases need on their nodes; a plan can be asked for by what it leads to. */
+  /** The actions of the next leases. A plan can be set for each target config. */
   actions: readonly Action[] = NONE;
   readonly lost = new Set<string>();
   private reports = 0;
-  /** How many reports are in REPORTS that this copy has not read. */
+  /** How many reports in REPORTS this copy has not read. */
   unread = 0;
 
   constructor(ledger = new MemoryLedger()) {
     super(schedulerCore, ledger, (needs) => new Map(needs.map((need) => [need.key, this.gathered(need)])));
   }
 
-  /** A reader that starts over reads everything behind the cursor again. */
+  /** A reader that starts over reads everything after the cursor again. */
   override restart(): this {
     super.restart();
     this.state.reading = { upTo: this.reports, end: undefined };
     return this;
   }
 
-  /** The plans that the next decision asks for. */
+  /** The plans that the next decision requests. */
   plansNeeded(gathered: ReadonlyMap<string, Gathered> = new Map()): readonly PlanNeed[] {
     return this.decide([], gathered).needs.filter((need): need is PlanNeed => !('atMs' in need));
   }
@@ -63,12 +63,12 @@ export class Scheduler extends LedgerCopy<State, Input, SchedulerNeed, Gathered>
   fleet(names: readonly string[], { role = '', hash = 'old' } = {}): this {
     for (const node of names) {
       this.given(joined(node, role === '' ? {} : { role }), renderedNode(node, hash), reviewedNode(node, hash));
-      this.reports_(node, hash);
+      this.nodeReports(node, hash);
     }
     return this;
   }
 
-  /** A change that leads nodes from `old` to its own name's hash, rendered and reviewed. */
+  /** A rendered and reviewed change that leads nodes from `old` to a hash with its own name. */
   reviewed(
     change: string,
     nodes: readonly string[],
@@ -77,47 +77,53 @@ export class Scheduler extends LedgerCopy<State, Input, SchedulerNeed, Gathered>
       from = 'old',
       replaces = [] as readonly string[],
       incompatible = [] as readonly string[],
-      ...says
+      ...content
     }: ReviewedChange = {},
   ): this {
     return this.given(
-      accepted(change, says),
+      accepted(change, content),
       renderedChange(change, leading(nodes, from, to), { replaces }),
       validated(change, 1, incompatible),
     );
   }
 
-  /** The same, and the scheduler's turn. */
+  /** The same, followed by a decision of the scheduler. */
   rolls(change: string, nodes: readonly string[], more: ReviewedChange = {}): readonly NewFact[] {
     this.reviewed(change, nodes, more);
     return this.when();
   }
 
   /** An announcement outside any lease. */
-  reports_(node: string, hash: string, says: Says = {}): readonly NewFact[] {
-    return this.when(this.message(node, hash, says));
+  nodeReports(node: string, hash: string, fields: ReportFields = {}): readonly NewFact[] {
+    return this.when(this.message(node, hash, fields));
   }
 
-  /** A report as the stream brings it: each is later than the one before. */
-  message(node: string, hash: string, says: Says = {}): Input {
+  /** A report from the stream. Each is later than the one before. */
+  message(node: string, hash: string, fields: ReportFields = {}): Input {
     this.reports += 1;
-    return { type: 'report', sequence: this.reports, report: report(node, hash, { seq: this.reports, ...says }) };
+    const untouched = fields.verdict === 'refused' ? { untouched: true } : {};
+    const own = report(node, hash, { seq: this.reports, ...untouched, ...fields });
+    return { type: 'report', sequence: this.reports, report: own };
   }
 
-  /** The node's applier has done what its lease says. */
+  /** The applier of the node has carried out its lease. */
   applies(...nodes: readonly string[]): readonly NewFact[] {
-    return nodes.flatMap((node) => this.answers_(node, 'applied', { hash: this.lease(node).hash }));
+    return nodes.flatMap((node) => this.leaseEnds(node, 'applied', { hash: this.lease(node).hash }));
   }
 
-  /** The node's applier has another verdict on its lease; it is back on what it had, unless that is said. */
-  answers_(node: string, verdict: 'applied' | 'invalid' | 'failed' | 'refused', says: Says = {}): readonly NewFact[] {
-    return this.when(this.answer(node, verdict, says));
+  /** The applier of the node reports another verdict. It has its previous config, unless set otherwise. */
+  leaseEnds(
+    node: string,
+    verdict: 'applied' | 'invalid' | 'failed' | 'refused',
+    fields: ReportFields = {},
+  ): readonly NewFact[] {
+    return this.when(this.answer(node, verdict, fields));
   }
 
-  answer(node: string, verdict: 'applied' | 'invalid' | 'failed' | 'refused', says: Says = {}): Input {
+  answer(node: string, verdict: 'applied' | 'invalid' | 'failed' | 'refused', fields: ReportFields = {}): Input {
     const lease = this.lease(node);
     const kind = verdict === 'refused' ? 'announced' : verdict;
-    return this.message(node, lease.from, { kind, lease: lease.lease, verdict, reason: `it is ${verdict}`, ...says });
+    return this.message(node, lease.from, { kind, lease: lease.lease, verdict, reason: `it is ${verdict}`, ...fields });
   }
 
   asks(request: Request): readonly NewFact[] {
@@ -154,17 +160,17 @@ export class Scheduler extends LedgerCopy<State, Input, SchedulerNeed, Gathered>
     if (rollout === undefined) throw new Error(`no rollout of ${change}`);
     return rollout;
   }
-  /** Who counts against a pool. */
+  /** The nodes that count against a pool. */
   unavailable(pool: string): readonly string[] {
     return [...this.state.poolSet(pool).unavailable];
   }
-  /** Nodes with a lease on which an applier or a drainer may be at work. */
+  /** Nodes with a lease whose applier or drainer may be working. */
   atWork(): readonly string[] {
     return [...this.state.leased()].sort().filter((node) => ['draining', 'applying'].includes(this.lease(node).phase));
   }
 }
 
-type ReviewedChange = ChangeSays & {
+type ReviewedChange = ChangeContent & {
   readonly to?: string;
   readonly from?: string;
   readonly replaces?: readonly string[];
@@ -174,7 +180,7 @@ type ReviewedChange = ChangeSays & {
 export const leading = (nodes: readonly string[], from: string, to: string): Targets =>
   Object.fromEntries(nodes.map((node) => [node, { from, to, recipe: `r-${to}` }]));
 
-/** Leases as specs tell them: who, what for, where to. */
+/** Leases as specs describe them: node, kind, target. */
 export const grants = (facts: readonly NewFact[]): readonly string[] =>
   facts.flatMap((fact) => (fact.type === 'node.lease.granted' ? [`${fact.node} ${fact.kind} ${fact.hash}`] : []));
 export const types = (facts: readonly NewFact[]): readonly string[] => facts.map(({ type }) => type);

@@ -8,7 +8,7 @@ import { NODE_FACTS } from './fold/nodes.js';
 import { ROLLOUT_FACTS } from './fold/rollouts.js';
 import { gather } from './gather.js';
 import { grantLeases } from './grants.js';
-import type { Gathered, Input, Plan, Reading, SchedulerNeed } from './inputs.js';
+import type { GatherResult, Input, Plan, Reading, SchedulerNeed } from './inputs.js';
 import { advanceLeases } from './leases.js';
 import { readingOf, rememberReading } from './reading.js';
 import { takeReport } from './reports.js';
@@ -30,9 +30,9 @@ const { reads, evolve } = folding<State>({ ...CHANGE_FACTS, ...NODE_FACTS, ...LE
  * 3. no forward lease leads to a known-bad hash or recipe (I3), and none is granted in a paused rollout (I6);
  * 4. every open rollout can continue, or ends in the same batch, or is recorded as stalled (I8).
  */
-export const schedulerCore: Core<State, Input, SchedulerNeed, Gathered> = {
+export const schedulerCore: Core<State, Input, SchedulerNeed, GatherResult> = {
   name: 'scheduler',
-  version: 15,
+  version: 23,
   migrations: MIGRATIONS,
   reads,
   wantsTargets: true,
@@ -49,7 +49,8 @@ export const schedulerCore: Core<State, Input, SchedulerNeed, Gathered> = {
   takeTouched,
   viewKeys,
   view,
-  shown: (state, key, atMs) => {
+  forgets: ['rollouts'],
+  onViewWritten: (state, key, atMs) => {
     const lease = key.bucket === 'leases' ? state.nodes.get(nodeOfToken(key.key))?.lease : undefined;
     const because = outcomeOf(lease);
     if (lease !== undefined && (because === 'skipped' || because === 'left') && !state.shownMs.has(lease.id))
@@ -75,7 +76,7 @@ function separable(facts: readonly NewFact[]): boolean {
 function decide(
   state: State,
   inputs: readonly Input[],
-  gathered: ReadonlyMap<string, Gathered>,
+  gathered: ReadonlyMap<string, GatherResult>,
   now: Now,
 ): Decision<Input, SchedulerNeed> {
   let reading = state.reading;
@@ -98,7 +99,7 @@ function decide(
 
 function takeInputs(draft: SchedulerDraft, inputs: readonly Input[]): void {
   for (const input of inputs) {
-    if (draft.full) draft.held.add(input);
+    if (draft.full) draft.waiting.add(input);
     else if (input.type === 'report') {
       const refusal = takeReport(draft, input.sequence, input.report);
       if (refusal !== undefined) draft.answers.set(input, refused('bad-incarnation', refusal));

@@ -1,7 +1,7 @@
 import { accepted, committed, heard, pool, renderedChange, silent, validated } from '#libs/testing';
 import { grants, MINUTE, PAST_DEADLINE, Scheduler, settledAs, types } from './scheduler.fixture.js';
 
-/** A pool with one unit that waits ten minutes for a silent node, as far as it says so. */
+/** A pool with one unit that waits ten minutes for a silent node, or as long as it says. */
 function fleet(more: object = { silentNodes: { ignoreAfter: '10m' } }): Scheduler {
   const s = new Scheduler();
   s.given(accepted('c0', { apply: [pool('edge', 1, 'edge', more)] }), renderedChange('c0', {}), validated('c0')).when();
@@ -33,7 +33,7 @@ describe('a pool that ignores silent nodes after a time', () => {
     expect(s.unavailable('edge')).toEqual([]);
   });
 
-  it('counts a node again that was heard, and starts the time over when it is silent again', () => {
+  it('counts a node again that was heard, and restarts the time when it is silent again', () => {
     const s = fleet().given(silent('n0'));
     s.after(10 * MINUTE);
     s.given(heard('n0'), silent('n0'));
@@ -42,7 +42,7 @@ describe('a pool that ignores silent nodes after a time', () => {
     expect(types(s.after(1))).toEqual(['node.skipped']);
   });
 
-  it('starts the time over in a copy that starts from a snapshot', () => {
+  it('restarts the time in a copy that starts from a snapshot', () => {
     const s = fleet().given(silent('n0'));
     s.nowMs += 9 * MINUTE;
     s.restart();
@@ -51,8 +51,8 @@ describe('a pool that ignores silent nodes after a time', () => {
   });
 });
 
-it('a pool that does not say so counts silent nodes for ever', () => {
-  const s = fleet({}).given(silent('n0'));
+it.each([{}, { silentNodes: 'count' }])('a pool with %j counts silent nodes forever', (settings) => {
+  const s = fleet(settings).given(silent('n0'));
   expect(s.after(10_000 * MINUTE)).toEqual([]);
   expect(s.unavailable('edge')).toEqual(['n0']);
 });

@@ -1,7 +1,7 @@
 import { durationText } from '#libs/manifests';
 import type { SchedulerDraft } from './draft.js';
 import { isUndecided, settleLease } from './leases.js';
-import { nodeOf, type NodeState } from './state.js';
+import { nodeOf, poolPolicy, type NodeState } from './state.js';
 
 /** Nobody waits for the node any more, until it is heard or its rollout ends. */
 export function skipNode(draft: SchedulerDraft, node: NodeState, by: string, reason: string): void {
@@ -19,7 +19,8 @@ export function skipNode(draft: SchedulerDraft, node: NodeState, by: string, rea
 
 /** Skips the nodes that are silent for longer than their pool waits for them. */
 export function skipSilent(draft: SchedulerDraft): void {
-  for (const { name: pool, ignoreSilentMs } of draft.state.pools.values()) {
+  for (const pool of draft.state.pools.keys()) {
+    const { ignoreSilentMs } = poolPolicy(draft.state, pool);
     if (ignoreSilentMs === undefined) continue;
     for (const name of [...draft.state.poolSet(pool).silent]) {
       if (draft.full) return;

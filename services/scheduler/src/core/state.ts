@@ -1,4 +1,5 @@
 import type {
+  FailingProbe,
   LeaseEndReason,
   Fragment,
   FragmentRef,
@@ -10,7 +11,7 @@ import type {
   Verdict,
 } from '#libs/contracts';
 import { Cell, SortedSet, Table, UndoLog } from '#libs/engine';
-import type { PoolPolicy } from '#libs/rules';
+import { DEFAULT_POOL, type PoolPolicy } from '#libs/rules';
 import type { Reading } from './inputs.js';
 import type { EndedLease, Lease } from './lease.js';
 
@@ -26,6 +27,8 @@ export interface Report {
   readonly restored: boolean;
   readonly bootId: string;
   readonly fresh: boolean;
+  /** The lease ended before anything on the node was changed. */
+  readonly untouched: boolean;
 }
 
 /** Who has taken a node out of service, and for how long. */
@@ -77,6 +80,8 @@ export interface NodeState {
   readonly leases: number;
   /** The desired config, if it is compatible. */
   readonly desired: { readonly hash: string; readonly recipe: string; readonly joining: boolean } | undefined;
+  /** The last desired config that it had. With another one in force, it has what a failed change left behind. */
+  readonly lastDesired: string | undefined;
   /** A rendered config that is not reviewed yet. */
   readonly rendered: { readonly hash: string; readonly recipe: string } | undefined;
   readonly incompatible: readonly Reason[];
@@ -88,6 +93,10 @@ export interface NodeState {
   readonly escalated: string | undefined;
   /** How it differs from its config in force, and when (RFC 3339) it first reported drift; undefined without drift. */
   readonly drift: { readonly differences: readonly string[]; readonly since: string } | undefined;
+  /** The probes of its config in force that fail. It is unhealthy if there are any. */
+  readonly failingProbes: readonly FailingProbe[];
+  /** The commands that a rollback could not undo, until the next change is applied. */
+  readonly notUndone: readonly string[];
   /** The open rollout that it is a target of. */
   readonly change: string | undefined;
 }
@@ -111,6 +120,8 @@ export interface Rollout {
   readonly pausedBecause: string | undefined;
   readonly aborted: boolean;
   readonly maxFailures: number;
+  /** How many of its nodes may change at once; 0: only the pools limit that. */
+  readonly maxUnavailable: number;
   /** How many forward leases of the rollout ended like this. */
   readonly failed: number;
   readonly unknown: number;
@@ -129,10 +140,25 @@ export interface FrozenRollout {
   readonly tally: Tally;
   readonly pools: Readonly<Record<string, PoolProgress>>;
   readonly worst: readonly NodeProgress[];
-  /**
-   * The nodes that it deferred and that still lack its config, with the hash of that config.
-   */
-  readonly deferred: Readonly<Record<string, string>>;
+  /** The nodes that it deferred and that still lack its config. */
+  readonly deferred: Readonly<Record<string, DeferredNode>>;
+  /** How each of its nodes ended, in the order of `Rollout.nodes`; neighbours with the same result are one entry. */
+  readonly results: readonly NodeResults[];
+}
+
+/** A node that an ended rollout deferred. */
+export interface DeferredNode {
+  /** The hash of the config that it lacks. */
+  readonly hash: string;
+  /** The lease that may have changed it; undefined if there is none. */
+  readonly startedBy: string | undefined;
+}
+
+/** The result of `count` nodes of a rollout. */
+export interface NodeResults {
+  readonly state: string;
+  readonly pool: string;
+  readonly count: number;
 }
 
 /** The state of one node in one rollout. */
@@ -144,7 +170,15 @@ export interface TargetState {
   /** Why it was deferred; undefined if it was not. */
   readonly deferred: string | undefined;
   /** How its last lease in this rollout ended. */
-  readonly outcome: { readonly because: LeaseEndReason; readonly reason: string; readonly at: string } | undefined;
+  readonly outcome: TargetOutcome | undefined;
+  /** The first lease of this rollout that changed the node, or may have; undefined if there is none. */
+  readonly startedBy: string | undefined;
+}
+
+export interface TargetOutcome {
+  readonly because: LeaseEndReason;
+  readonly reason: string;
+  readonly at: string;
 }
 
 const TROUBLE: ReadonlySet<LeaseEndReason | undefined> = new Set([
@@ -167,6 +201,8 @@ export interface Change {
   readonly policies: readonly Fragment[];
   readonly policyDeletes: readonly FragmentRef[];
   readonly maxFailures: number | undefined;
+  /** As written, such as `2` or `10%`. */
+  readonly maxUnavailable: string | undefined;
   /** The current attempt; 0 if there is none. */
   readonly attempt: number;
   readonly targets: Targets;
@@ -196,6 +232,7 @@ export interface Place {
 export interface PoolSets {
   readonly unavailable: SortedSet;
   readonly silent: SortedSet;
+  readonly unhealthy: SortedSet;
   /** Nodes that want a lease and need a unit; and nodes that want one and are already unavailable. */
   readonly queue: SortedSet;
   readonly downQueue: SortedSet;
@@ -203,12 +240,17 @@ export interface PoolSets {
 
 export type TargetClass = keyof Tally;
 
+/** Settled targets that a rollback did not put back: the change has not changed them, or their rollback failed. */
+export interface NotRolledBack {
+  readonly untouched: number;
+  readonly degraded: number;
+}
+
 /** How a target was last counted. */
 export interface TargetCount {
   readonly tally: TargetClass;
   readonly pool: string;
-  /** Settled, but the change has not reached it: during a rollback it still has its old config. */
-  readonly untouched: boolean;
+  readonly notRolledBack: keyof NotRolledBack | undefined;
 }
 
 /** The scheduler's fold. Everything below the line is derived from the tables above it. */
@@ -229,7 +271,9 @@ export class State {
   /** How far REPORTS has been processed. */
   readonly cursor = new Cell<number>(this.undo, 0);
   // ---- derived ----
+  /** The pools that select nodes now: the committed ones with what open rollouts change in them. */
   readonly pools = new Table<string, PoolPolicy>(this.undo);
+  readonly committedPools = new Table<string, PoolPolicy>(this.undo);
   readonly policyVersion = new Cell<number>(this.undo, 0);
   /** Node → the pools that select it. */
   readonly selectedBy = new Table<string, readonly string[]>(this.undo);
@@ -245,8 +289,8 @@ export class State {
   readonly classes = new Table<string, TargetCount>(this.undo);
   /** By `<change>/<pool>`. */
   readonly poolTallies = new Table<string, Tally>(this.undo);
-  /** By change and pool: the settled targets that the change has not reached. */
-  readonly untouched = new Table<string, number>(this.undo);
+  /** By `<change>/<pool>`. */
+  readonly notRolledBack = new Table<string, NotRolledBack>(this.undo);
   /**
    * Nodes whose applier is working on a lease, as `<deadline>|<node>`. They need no decision before the deadline.
    */
@@ -255,7 +299,7 @@ export class State {
   readonly attended = new SortedSet(this.undo);
   /** Blocked targets, as `<change>/<node>`. */
   readonly blocked = new SortedSet(this.undo);
-  /** Targets that are deferred or whose last lease failed, as `<change>/<node>`. */
+  /** Targets that are deferred, whose last lease failed, or that are not fully rolled back, as `<change>/<node>`. */
   readonly troubled = new SortedSet(this.undo);
   /** Nodes that wait for the time of their next try. */
   readonly backingOff = new SortedSet(this.undo);
@@ -263,6 +307,8 @@ export class State {
   readonly borrowed = new SortedSet(this.undo);
   /** Changes that are not ended. */
   readonly openChanges = new SortedSet(this.undo);
+  /** The names of all pools that ever existed: their views stay, and say that they are gone. */
+  readonly knownPools = new SortedSet(this.undo);
   private readonly poolSets = new Map<string, PoolSets>();
   // ---- memory of this copy, not part of the fold ----
   readonly touched = new Set<string>();
@@ -276,6 +322,7 @@ export class State {
       sets = {
         unavailable: new SortedSet(this.undo),
         silent: new SortedSet(this.undo),
+        unhealthy: new SortedSet(this.undo),
         queue: new SortedSet(this.undo),
         downQueue: new SortedSet(this.undo),
       };
@@ -290,7 +337,7 @@ export class State {
   }
 
   poolNames(): readonly string[] {
-    return [...new Set(['default', ...this.pools.keys(), ...this.poolSets.keys()])].sort();
+    return [...new Set(['default', ...this.knownPools, ...this.poolSets.keys()])].sort();
   }
 }
 
@@ -300,6 +347,7 @@ export class State {
 export const appliedIn = (phase: RolloutPhase, tally: Tally): number =>
   phase === 'reverting' ? tally.active + tally.pending : phase === 'reverted' ? 0 : tally.settled;
 
+export const ALL_ROLLED_BACK: NotRolledBack = { untouched: 0, degraded: 0 };
 export const EMPTY_TALLY: Tally = { settled: 0, active: 0, pending: 0, deferred: 0, left: 0 };
 
 export const unknownNode = (node: string): NodeState => ({
@@ -318,6 +366,7 @@ export const unknownNode = (node: string): NodeState => ({
   lastLease: undefined,
   leases: 0,
   desired: undefined,
+  lastDesired: undefined,
   rendered: undefined,
   incompatible: [],
   deferred: undefined,
@@ -325,11 +374,21 @@ export const unknownNode = (node: string): NodeState => ({
   skippedBy: undefined,
   escalated: undefined,
   drift: undefined,
+  failingProbes: [],
+  notUndone: [],
   change: undefined,
 });
 
 /** The state of a node; an empty one if the node is unknown. */
 export const nodeOf = (state: State, node: string): NodeState => state.nodes.get(node) ?? unknownNode(node);
+
+/** Whether the node has reported that this lease ended before anything on it was changed. */
+export const isUntouchedBy = ({ report }: NodeState, lease: string): boolean =>
+  report?.untouched === true && report.lease === lease;
+
+/** The settings of a pool: as committed or, if an open rollout brings the pool, as it does. */
+export const poolPolicy = (state: State, pool: string): PoolPolicy =>
+  state.committedPools.get(pool) ?? state.pools.get(pool) ?? DEFAULT_POOL;
 
 /** The open rollout that a node is a target of. */
 export const rolloutOf = (state: State, { change }: NodeState): Rollout | undefined =>

@@ -21,7 +21,7 @@ const pageOf = (s: Scheduler): Record<string, unknown> & { next?: string } => {
 };
 
 describe('pause', () => {
-  it('grants nothing forward from its answer on, lets a ready lease finish, and goes on when resumed', () => {
+  it('grants no forward lease after its answer, lets a ready lease finish, and continues when resumed', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     expect(types(s.pauses('c1'))).toEqual(['rollout.paused']);
@@ -32,7 +32,7 @@ describe('pause', () => {
     expect(grants(s.resumes('c1'))).toEqual(['n1 forward c1-new']);
   });
 
-  it('asked twice is said once', () => {
+  it('is recorded once if it is repeated', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     s.pauses('c1');
@@ -40,7 +40,7 @@ describe('pause', () => {
     expect(s.answers).toMatchObject([{ ok: true, body: { paused: true } }]);
   });
 
-  it('before the start holds the rollout when it starts', () => {
+  it('before the start pauses the rollout when it starts', () => {
     const s = fleetOf('n0');
     s.given(accepted('c1'));
     s.pauses('c1');
@@ -49,59 +49,92 @@ describe('pause', () => {
     expect(grants(s.resumes('c1'))).toEqual(['n0 forward new']);
   });
 
-  it('lets a rollback go on', () => {
+  it('holds the change that corrects it, too, until that is resumed', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1']);
+    s.pauses('c1');
+    s.given(
+      accepted('c2'),
+      renderedChange('c2', leading(['n0', 'n1'], 'old', 'better'), { replaces: ['c1'] }),
+      validated('c2'),
+    );
+    const facts = s.when();
+    expect(types(facts)).toEqual(['rollout.superseded', 'rollout.started', 'rollout.paused']);
+    expect(facts.at(-1)).toMatchObject({ change: 'c2', reason: 'it corrects c1, which was paused by me' });
+    s.applies('n0');
+    expect(s.view('rollouts', 'c2')).toMatchObject({ paused: true, phase: 'rolling' });
+    expect(s.why('n1')).toMatchObject({ because: 'paused' });
+    expect(grants(s.resumes('c2'))).toEqual(['n0 forward better']);
+  });
+
+  it('names who paused the first of several corrections', () => {
+    const s = fleetOf('n0');
+    s.rolls('c1', ['n0']);
+    s.pauses('c1');
+    for (const [change, corrected] of [
+      ['c2', 'c1'],
+      ['c3', 'c2'],
+    ] as const) {
+      const corrects = { replaces: [corrected] };
+      s.given(accepted(change), renderedChange(change, leading(['n0'], 'old', change), corrects), validated(change));
+      const reason = `it corrects ${corrected}, which was paused by me`;
+      expect(s.when().at(-1)).toMatchObject({ type: 'rollout.paused', change, reason });
+    }
+  });
+
+  it('lets a rollback continue', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
     s.pauses('c1');
-    expect(grants(s.answers_('n1', 'failed'))).toEqual(['n0 rollback old']);
+    expect(grants(s.leaseEnds('n1', 'failed'))).toEqual(['n0 rollback old']);
     expect(types(s.applies('n0'))).toContain('rollout.reverted');
   });
 
-  it('does not hide that the rollback of what was paused is stalled', () => {
+  it('does not hide that the rollback of a paused rollout is stalled', () => {
     const s = fleetOf('n0', 'n1', 'n2');
     s.rolls('c1', ['n0', 'n1', 'n2']);
     s.applies('n0');
     s.pauses('c1');
     s.given(factOf('node.unavailable', { node: 'n2', because: 'NotReady' }));
-    expect(s.answers_('n1', 'failed').at(-1)).toMatchObject({ type: 'rollout.stalled', nodes: ['n2'] });
+    expect(s.leaseEnds('n1', 'failed').at(-1)).toMatchObject({ type: 'rollout.stalled', nodes: ['n2'] });
   });
 
-  it.each(['complete', 'reverted'])('comes too late for what is %s', (phase) => {
+  it.each(['complete', 'reverted'])('is refused for a change that is %s', (phase) => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     if (phase === 'complete') s.applies('n0');
-    else s.answers_('n0', 'failed');
+    else s.leaseEnds('n0', 'failed');
     expect(s.pauses('c1')).toEqual([]);
     expect(s.answers).toMatchObject([{ ok: false, code: 'conflict' }]);
   });
 });
 
 describe('abort', () => {
-  it('takes back what was changed, without a verdict', () => {
+  it('reverts what was changed, without a verdict', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
-    const said = s.aborts('c1');
-    expect(linesOf(said.slice(0, 2), 'by', 'reason')).toEqual([
+    const facts = s.aborts('c1');
+    expect(linesOf(facts.slice(0, 2), 'by', 'reason')).toEqual([
       'rollout.aborted me aborted by me: enough',
       'rollout.reverting me aborted by me: enough',
     ]);
-    expect(grants(said)).toEqual([]); // n1 is at work: the unit is taken
+    expect(grants(facts)).toEqual([]); // n1 has a lease, so the unit is taken
     expect(grants(s.applies('n1'))).toEqual(['n0 rollback old']);
     s.applies('n0');
     expect(types(s.applies('n1'))).toContain('rollout.reverted');
     expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'reverted', aborted: true, failed: 0 });
   });
 
-  it('waits for its ready leases before it is reverted', () => {
+  it('waits for its ready leases before the rollout is reverted', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     expect(types(s.aborts('c1'))).toEqual(['rollout.aborted', 'rollout.reverting']);
     expect(grants(s.applies('n0'))).toEqual(['n0 rollback old']);
   });
 
-  it('of what still waits keeps it from ever starting', () => {
+  it('of a waiting change keeps it from ever starting', () => {
     const s = fleetOf('n0');
     s.given(accepted('c1'));
     expect(types(s.aborts('c1'))).toEqual(['rollout.aborted']);
@@ -110,7 +143,7 @@ describe('abort', () => {
     expect(types(s.given(ended('c1', 'aborted')).when())).toEqual([]);
   });
 
-  it('asked twice is done once', () => {
+  it('is done once if it is repeated', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     s.aborts('c1');
@@ -118,7 +151,7 @@ describe('abort', () => {
     expect(s.answers).toMatchObject([{ ok: true, body: { aborted: true } }]);
   });
 
-  it('of a paused rollout rolls back all the same', () => {
+  it('of a paused rollout rolls it back', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.pauses('c1');
@@ -126,7 +159,7 @@ describe('abort', () => {
     expect(grants(s.aborts('c1'))).toEqual(['n0 rollback old']);
   });
 
-  it('of what nobody knows is refused', () => {
+  it('of an unknown change is refused', () => {
     const s = fleetOf('n0');
     s.aborts('c77');
     expect(s.answers).toMatchObject([{ ok: false, code: 'not-found' }]);
@@ -134,11 +167,11 @@ describe('abort', () => {
 });
 
 describe('a correction', () => {
-  it('supersedes the older and starts in one batch, and nodes not yet started go straight to it', () => {
+  it('supersedes the older change and starts in one batch, and nodes that have not started go straight to it', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
-    const said = s.rolls('c2', ['n0', 'n1'], { replaces: ['c1'] });
-    expect(linesOf(said, 'change', 'by')).toEqual(['rollout.superseded c1 c2', 'rollout.started c2']);
+    const facts = s.rolls('c2', ['n0', 'n1'], { replaces: ['c1'] });
+    expect(linesOf(facts, 'change', 'by')).toEqual(['rollout.superseded c1 c2', 'rollout.started c2']);
     expect(s.lease('n0')).toMatchObject({ change: 'c1', phase: 'applying' }); // it finishes
     const next = s.applies('n0');
     expect(settledAs(next)).toEqual(['n0 applied']);
@@ -149,7 +182,7 @@ describe('a correction', () => {
     expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'superseded', supersededBy: 'c2' });
   });
 
-  it('that is reviewed together with what it replaces starts, and the older never does', () => {
+  it('that is reviewed together with the change that it replaces starts, and the older one never does', () => {
     const s = new Scheduler().fleet(['n0']);
     s.reviewed('c9', ['n0']).reviewed('c10', ['n0'], { replaces: ['c9'] });
     expect(linesOf(s.when(), 'change').filter((line) => line.startsWith('rollout.'))).toEqual([
@@ -158,7 +191,7 @@ describe('a correction', () => {
     ]);
   });
 
-  it('leaves to the view of the older what its last leases come to', () => {
+  it('leaves the results of the last leases of the older change to the view of that change', () => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
     s.rolls('c2', ['n0'], { replaces: ['c1'] });
@@ -178,13 +211,13 @@ describe('a correction', () => {
   });
 
   it.each([
-    ['has failed', (s: Scheduler) => s.answers_('n0', 'failed')],
+    ['has failed', (s: Scheduler) => s.leaseEnds('n0', 'failed')],
     ['is aborted', (s: Scheduler) => s.aborts('c1')],
     ['is complete', (s: Scheduler) => s.applies('n0')],
-  ])('does not start when what it corrects %s meanwhile: it is rendered again', (_, happens) => {
+  ])('is rendered again before it starts if the corrected change %s meanwhile', (_, act) => {
     const s = fleetOf('n0');
     s.rolls('c1', ['n0']);
-    happens(s);
+    act(s);
     expect(types(s.rolls('c2', ['n0'], { replaces: ['c1'] }))).toEqual([]);
   });
 
@@ -200,23 +233,23 @@ describe('a correction', () => {
     expect(s.rollout('c1').phase).toBe('rolling');
   });
 
-  it('takes its rollback to the committed config, for what the older changed, too', () => {
+  it('rolls back to the committed config, including what the older change modified', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
     s.rolls('c2', ['n0', 'n1'], { replaces: ['c1'] });
-    s.answers_('n1', 'failed');
-    s.answers_(s.atWork()[0] ?? '', 'failed');
+    s.leaseEnds('n1', 'failed');
+    s.leaseEnds(s.atWork()[0] ?? '', 'failed');
     expect(s.rollout('c2').phase).toBe('reverting');
     const back = s.atWork().map((node) => `${node} ${s.lease(node).kind} ${s.lease(node).hash}`);
     expect(back).toEqual(['n0 rollback old']);
   });
 
-  it('has what the older left invalid counted against its own start', () => {
+  it('waits for another review if the older change made one of its configs invalid', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1'], { to: 'same' });
     s.reviewed('c2', ['n0', 'n1'], { to: 'same', replaces: ['c1'] });
-    expect(types(s.answers_('n0', 'invalid'))).not.toContain('rollout.started');
+    expect(types(s.leaseEnds('n0', 'invalid'))).not.toContain('rollout.started');
   });
 });
 
@@ -227,12 +260,12 @@ describe('a known-bad config', () => {
   it.each([
     ['hash', 'c1-new', 'other'],
     ['recipe', 'other', 'r-c1-new'],
-  ])('is granted to nobody forward, known by its %s', (_, hash, recipe) => {
+  ])('is not granted in a forward lease, known by its %s', (_, hash, recipe) => {
     const s = fleetOf('n0').given(knownBad(hash, recipe));
     expect(grants(s.rolls('c1', ['n0']))).toEqual([]);
   });
 
-  it('is granted to nobody more once it is known-bad while its rollout is under way', () => {
+  it('is not granted any more once it becomes known-bad during its rollout', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     expect(types(s.given(knownBad('c1-new')).when())).toEqual(['node.deferred']);
@@ -248,18 +281,18 @@ describe('a known-bad config', () => {
     ]);
   });
 
-  it('is not asked about where the change alters nothing', () => {
+  it('does not matter if the change does not alter the config', () => {
     const s = fleetOf('n0').given(knownBad('zzz', 'r-old'));
     expect(types(s.rolls('c1', ['n0'], { to: 'old' }))).toEqual(['rollout.started', 'rollout.complete']);
   });
 
-  it('that was found invalid since its review is reviewed again before it starts', () => {
+  it('that was reported as invalid since its review is reviewed again before its change starts', () => {
     const s = fleetOf('n0', 'n1');
     s.given(accepted('c9', { apply: [pool('edge', 2)] }));
     s.rolls('c1', ['n0'], { to: 'same' });
     s.reviewed('c2', ['n1'], { to: 'same' });
-    const said = s.answers_('n0', 'invalid');
-    expect(types(said)).not.toContain('rollout.started');
+    const facts = s.leaseEnds('n0', 'invalid');
+    expect(types(facts)).not.toContain('rollout.started');
     s.given(
       factOf('config.judged', {
         hash: 'same',
@@ -291,13 +324,13 @@ describe('why', () => {
     ['lease-settled', (s) => (s.rolls('c1', ['n0']), s.skips('n0'))],
     ['deferred', (s) => s.rolls('c1', ['m0', 'n0'], { incompatible: ['n0'] })],
   ];
-  it.each(cases)('says %s', (because, happens) => {
+  it.each(cases)('answers %s', (because, act) => {
     const s = fleetOf('m0', 'n0');
-    happens(s);
+    act(s);
     expect(s.why('n0').because).toBe(because);
   });
 
-  it('names who holds the unit, and what he is at', () => {
+  it('names the node that holds the unit, and what it is doing', () => {
     const s = fleetOf('n0', 'n1');
     s.rolls('c1', ['n0', 'n1']);
     expect(s.why('n1')).toMatchObject({
@@ -311,13 +344,13 @@ describe('why', () => {
   it('of a node that has joined and is not rendered yet does not say that all is well', () => {
     const s = new Scheduler().given(factOf('node.joined', { node: 'n0' }));
     expect(s.why('n0').because).toBe('no-report');
-    s.reports_('n0', 'x');
+    s.nodeReports('n0', 'x');
     expect(s.why('n0').because).toBe('not-rendered');
   });
 });
 
-describe('answers in pages', () => {
-  it('list every rollout once, by age', () => {
+describe('lists', () => {
+  it('contain every rollout once, by age', () => {
     const s = fleetOf('n0');
     for (let i = 2; i <= 11; i++) {
       s.rolls(`c${i}`, []);
@@ -334,7 +367,7 @@ describe('answers in pages', () => {
     expect(seen).toEqual(['c2', 'c3', 'c4', 'c5', 'c6', 'c7', 'c8', 'c9', 'c10', 'c11']);
   });
 
-  it('go on behind a cursor that is gone', () => {
+  it('continue after a cursor whose item is gone', () => {
     const s = fleetOf('n0');
     s.rolls('c2', []);
     s.rolls('c4', []);
@@ -360,7 +393,7 @@ describe('answers in pages', () => {
     expect(pageOf(s).next).toBeUndefined();
   });
 
-  it('tell a change that has not started from one that is not known', () => {
+  it('distinguish a change that has not started from an unknown one', () => {
     const s = fleetOf('n0').given(accepted('c1'));
     s.asks({ op: 'rollout.get', change: 'c1', cursor: '', limit: 2 });
     expect(s.answers).toMatchObject([{ ok: false, code: 'not-started' }]);

@@ -9,23 +9,23 @@ interface Observation {
   /** By another tool. */
   taken: boolean;
   skipped: boolean;
-  /** The rollout for which it was skipped: a live node counts again when that has ended. */
+  /** The rollout in which it was skipped. A live node counts again when that has ended. */
   skippedFor: string;
   restored: boolean;
   role: string;
-  /** Pool of the lease that takes a unit. */
+  /** The pool of the lease that takes a unit. */
   lease: string;
   leaseId: string;
   leaseKind: LeaseKind;
   /** The lease has no outcome yet. */
   open: boolean;
-  /** The lease ended as unknown, and nothing has named it since. */
+  /** The lease ended as unknown, and no report has named it since. */
   unknown: boolean;
 }
 
 /**
- * The other way to count who is unavailable: plainly, from the facts alone, in none of the scheduler's indexes. Knows
- * the pools of the properties only: `a` and `b`, by role.
+ * An independent count of the unavailable nodes: computed from the facts alone, without the scheduler's indexes. It
+ * knows only the pools of the properties: `a` and `b`, by role.
  */
 export class Unavailability {
   readonly overdrafts: string[] = [];
@@ -89,7 +89,7 @@ export class Unavailability {
         return this.patch(fact.node, { skipped: true, skippedFor: fact.change });
       case 'node.reported':
       case 'node.lease.settled':
-        this.hears(fact);
+        this.takeReport(fact);
         if (isLeaseEnd(fact)) this.released(fact);
         return;
       case 'node.lease.granted':
@@ -101,7 +101,7 @@ export class Unavailability {
     }
   }
 
-  private hears(fact: FactOf<'node.reported' | 'node.lease.settled'>): void {
+  private takeReport(fact: FactOf<'node.reported' | 'node.lease.settled'>): void {
     const report = takenReport(fact);
     if (report !== undefined) this.patch(fact.node, { restored: fact.restored });
     const { leaseId } = this.of(fact.node);

@@ -1,7 +1,7 @@
 import { accepted, committed, factOf, joined, left, linesOf, pool, renderedChange, validated } from '#libs/testing';
 import { grants, MINUTE, Scheduler } from './scheduler.fixture.js';
 
-/** Nodes of a pool `edge`, and another tool that asks for some. */
+/** Nodes of a pool `edge`, and another tool that takes some. */
 class Shared extends Scheduler {
   constructor(budget: number, ...names: readonly string[]) {
     super();
@@ -17,7 +17,7 @@ class Shared extends Scheduler {
 }
 
 describe('a unit that another tool takes for a node', () => {
-  it('counts like any other, and is named with owner and reason wherever a node waits for it', () => {
+  it('counts like any other, and is shown with owner and reason wherever a node waits for it', () => {
     const s = new Shared(1, 'n0', 'n1');
     expect(linesOf(s.takes('n0'), 'node', 'pool', 'owner', 'reason', 'by')).toEqual([
       'node.taken n0 edge kured a new kernel me',
@@ -28,12 +28,12 @@ describe('a unit that another tool takes for a node', () => {
     ]);
     expect(grants(s.rolls('c1', ['n1']))).toEqual([]);
     expect(s.why('n1').text).toContain('n0 (taken by kured: a new kernel)');
-    const said = s.gives('n0');
-    expect(linesOf(said, 'node', 'owner')[0]).toBe('node.returned n0 kured');
-    expect(grants([...said, ...s.when()])).toEqual(['n1 forward c1-new']);
+    const facts = s.gives('n0');
+    expect(linesOf(facts, 'node', 'owner')[0]).toBe('node.returned n0 kured');
+    expect(grants([...facts, ...s.when()])).toEqual(['n1 forward c1-new']);
   });
 
-  it('is refused where the pool has no room, and who holds it is named', () => {
+  it('is refused if the pool has no room, and the refusal names the nodes that hold its units', () => {
     const s = new Shared(1, 'n0', 'n1');
     s.rolls('c1', ['n0']);
     expect(s.takes('n1')).toEqual([]);
@@ -46,19 +46,19 @@ describe('a unit that another tool takes for a node', () => {
     ]);
   });
 
-  it('is had without room for a node that is unavailable already', () => {
+  it('is granted without room for a node that is already unavailable', () => {
     const s = new Shared(1, 'n0', 'n1');
     s.given(factOf('node.unavailable', { node: 'n0', because: 'cordoned', uid: 'u' }));
     expect(linesOf(s.takes('n0'))).toEqual(['node.taken']);
   });
 
-  it("is of the node's own pool if the request names none", () => {
+  it("belongs to the node's own pool if the request names none", () => {
     const s = new Shared(1, 'n0');
     s.asks({ op: 'pool.take', node: 'n0', owner: 'kured', reason: '', by: 'me' });
     expect(s.answers).toMatchObject([{ ok: true, body: { pool: 'edge', taken: true } }]);
   });
 
-  it('is refused while Sluice works on the node, and for another pool than its own', () => {
+  it('is refused while the node has a lease, and for another pool than its own', () => {
     const s = new Shared(2, 'n0', 'n1');
     s.rolls('c1', ['n0']);
     s.takes('n0');
@@ -71,7 +71,7 @@ describe('a unit that another tool takes for a node', () => {
     expect(s.answers).toMatchObject([{ ok: false, code: 'not-found' }]);
   });
 
-  it('taken twice by the same owner is taken once; another owner neither takes nor gives it', () => {
+  it('is taken once if its owner repeats the request, and another owner can neither take nor give it', () => {
     const s = new Shared(2, 'n0');
     s.takes('n0');
     expect(s.takes('n0')).toEqual([]);
@@ -86,23 +86,23 @@ describe('a unit that another tool takes for a node', () => {
   });
 });
 
-describe('a unit that is taken for a time', () => {
+describe('a unit that is taken for a limited time', () => {
   const HALF_HOUR = 30 * MINUTE;
 
-  it('is given back when that is over, and somebody else gets it in the same batch', () => {
+  it('is given back when the time is over, and another node gets it in the same batch', () => {
     const s = new Shared(1, 'n0', 'n1');
     expect(linesOf(s.takes('n0', { forMs: HALF_HOUR }), 'node', 'owner', 'forMs')).toEqual([
       `node.taken n0 kured ${HALF_HOUR}`,
     ]);
     expect(grants(s.rolls('c1', ['n1']))).toEqual([]);
     expect(s.after(HALF_HOUR - 1)).toEqual([]);
-    const said = s.after(1);
-    expect(linesOf(said, 'node', 'owner', 'by', 'expired')[0]).toBe('node.returned n0 kured scheduler true');
-    expect(grants(said)).toEqual(['n1 forward c1-new']);
+    const facts = s.after(1);
+    expect(linesOf(facts, 'node', 'owner', 'by', 'expired')[0]).toBe('node.returned n0 kured scheduler true');
+    expect(grants(facts)).toEqual(['n1 forward c1-new']);
     expect(s.when()).toEqual([]);
   });
 
-  it('says so wherever a node waits for it, and of the node itself', () => {
+  it('shows the time wherever a node waits for it, and for the node itself', () => {
     const s = new Shared(1, 'n0', 'n1');
     s.takes('n0', { forMs: HALF_HOUR });
     s.rolls('c1', ['n1']);
@@ -118,7 +118,7 @@ describe('a unit that is taken for a time', () => {
     expect(s.after(HALF_HOUR)).not.toContainEqual(expect.objectContaining({ type: 'node.returned' }));
   });
 
-  it('is had for longer by who takes it again, and for good by who says no time', () => {
+  it('is extended if its owner takes it again, and has no limit if the owner sets none', () => {
     const s = new Shared(1, 'n0');
     s.takes('n0', { forMs: HALF_HOUR });
     s.after(HALF_HOUR - 1);
@@ -128,7 +128,7 @@ describe('a unit that is taken for a time', () => {
     expect([s.after(10 * HALF_HOUR), s.status('n0').taken?.forMs]).toEqual([[], 0]);
   });
 
-  it('is never had for less: a copy that starts counts from then on', () => {
+  it('is never shortened: a copy that starts counts from its start', () => {
     const s = new Shared(1, 'n0');
     s.takes('n0', { forMs: HALF_HOUR });
     s.after(HALF_HOUR - 1);
@@ -137,7 +137,7 @@ describe('a unit that is taken for a time', () => {
     expect(linesOf(s.after(1))).toEqual(['node.returned']);
   });
 
-  it('has no end where a dump from before knew of none', () => {
+  it('has no limit in an older dump without one', () => {
     const s = new Shared(1, 'n0');
     s.takes('n0', { forMs: HALF_HOUR });
     const dumped = s.core.dump(s.state) as { readonly nodes: readonly [string, { readonly taken?: object }][] };
@@ -155,13 +155,13 @@ describe('a unit that is taken for a time', () => {
   });
 });
 
-describe('a tool that asks for a unit', () => {
-  it('may name the pool that it takes the node to be in', () => {
+describe('a tool that takes a unit', () => {
+  it('may name the expected pool of the node', () => {
     const s = new Shared(1, 'n0');
     expect(linesOf(s.takes('n0', { pool: 'edge' }))).toEqual(['node.taken']);
   });
 
-  it('is told the first five of those that hold the units, and how many more do', () => {
+  it('gets the first five nodes that hold the units, and the number of others', () => {
     const s = new Shared(6, 'n0', 'n1', 'n2', 'n3', 'n4', 'n5', 'n6');
     for (const node of ['n0', 'n1', 'n2', 'n3', 'n4']) s.takes(node, { reason: '' });
     expect(s.takes('n6')).toHaveLength(1);
@@ -180,17 +180,19 @@ describe('a tool that asks for a unit', () => {
     ]);
   });
 
-  it('is refused for a node that has left, and may still give that back, but none that nobody knows', () => {
+  it('is refused for a node that has left or is unknown, but may give back one that has left', () => {
     const s = new Shared(1, 'n0').given(left('n0'));
     s.takes('n0');
     expect(s.answers).toMatchObject([{ ok: false, code: 'not-found', message: 'node n0 is not in the fleet' }]);
     expect(s.gives('n0')).toEqual([]);
-    expect(s.answers).toEqual([{ ok: true, body: { node: 'n0', pool: 'edge', owner: 'kured', taken: false } }]);
+    expect(s.answers).toEqual([
+      { ok: true, body: { node: 'n0', pool: 'edge', owner: 'kured', taken: false, returned: false } },
+    ]);
     s.gives('nobody');
     expect(s.answers).toEqual([{ ok: false, code: 'not-found', message: 'node nobody not found' }]);
   });
 
-  it('is told whose a node is that it cannot give', () => {
+  it('gets the name of the owner if it cannot give the node', () => {
     const s = new Shared(1, 'n0');
     s.takes('n0', { reason: '' });
     s.gives('n0', 'me');
@@ -201,7 +203,7 @@ describe('a tool that asks for a unit', () => {
 });
 
 describe('a node that was taken', () => {
-  it('gets no lease, is deferred by a rollout, and follows when it is given back', () => {
+  it('gets no lease, is deferred by a rollout, and gets the config when it is given back', () => {
     const s = new Shared(2, 'n0', 'n1');
     s.takes('n0');
     expect(grants(s.rolls('c1', ['n0', 'n1']))).toEqual(['n1 forward c1-new']);
@@ -213,11 +215,11 @@ describe('a node that was taken', () => {
       because: 'taken',
       text: expect.stringContaining('sluice give n0 --owner kured'),
     });
-    const said = s.gives('n0');
-    expect(grants([...said, ...s.when()])).toEqual(['n0 corrective c1-new']);
+    const facts = s.gives('n0');
+    expect(grants([...facts, ...s.when()])).toEqual(['n0 corrective c1-new']);
   });
 
-  it("that leaves is nobody's, also when it joins again", () => {
+  it('that leaves has no owner any more, even when it joins again', () => {
     const s = new Shared(1, 'n0');
     s.takes('n0');
     s.given(left('n0'), joined('n0', { role: 'edge' }));

@@ -2,12 +2,8 @@ import { answered, refused, type Answer } from '#libs/engine';
 import type { SchedulerDraft } from './draft.js';
 import { isUnavailable, poolBudget } from './indexes.js';
 import type { Request } from './inputs.js';
-import { unavailableBecause } from './views.js';
+import { holdersText } from './views.js';
 import { takenText } from './want.js';
-import { nodeOf } from './state.js';
-
-/** How many nodes a refusal names. The view has all of them. */
-const NAMED = 5;
 
 /**
  * Takes a node out of service for another tool. I1 holds as for a lease: the unavailable nodes of the pool, including
@@ -31,7 +27,7 @@ export function takeUnit(
     if (!isUnavailable(node) && unavailable.size >= budget)
       return refused(
         'no-room',
-        `the budget of pool ${node.pool} is used up: ${unavailable.size} unavailable, ${budget} allowed: ${holders(draft, node.pool)}`,
+        `the budget of pool ${node.pool} is used up: ${unavailable.size} unavailable, ${budget} allowed: ${holdersText(draft.state, [...unavailable])}`,
       );
   }
   // The owner may extend the time, or take the node for good: that is a new fact, and the time starts over.
@@ -40,7 +36,7 @@ export function takeUnit(
   return answered({ node: name, pool: node.pool, owner, taken: true });
 }
 
-/** Puts a node back into service; only the owner that took it can give it back. */
+/** Puts a node back into service; only the owner that took it can give it back. `returned`: whether it was taken. */
 export function giveUnit(
   draft: SchedulerDraft,
   { node: name, owner, by }: Request & { readonly op: 'pool.give' },
@@ -49,9 +45,9 @@ export function giveUnit(
   if (node === undefined) return refused('not-found', `node ${name} not found`);
   if (node.taken !== undefined && node.taken.owner !== owner)
     return refused('conflict', `${name} is ${takenText(node.taken)}; only that owner can give it back, not ${owner}`);
-  if (node.taken !== undefined)
-    draft.emit({ type: 'node.returned', node: name, pool: node.pool, owner, by, expired: false });
-  return answered({ node: name, pool: node.pool, owner, taken: false });
+  const returned = node.taken !== undefined;
+  if (returned) draft.emit({ type: 'node.returned', node: name, pool: node.pool, owner, by, expired: false });
+  return answered({ node: name, pool: node.pool, owner, taken: false, returned });
 }
 
 /** Gives back every node whose time is over. */
@@ -65,10 +61,4 @@ export function giveExpired(draft: SchedulerDraft): void {
       draft.emit({ type: 'node.returned', node: name, pool: node.pool, owner, by: 'scheduler', expired: true });
     else draft.wakeAt(sinceMs + forMs);
   }
-}
-
-function holders({ state }: SchedulerDraft, pool: string): string {
-  const names = [...state.poolSet(pool).unavailable];
-  const shown = names.slice(0, NAMED).map((name) => `${name} (${unavailableBecause(nodeOf(state, name))})`);
-  return `${shown.join(', ')}${names.length > NAMED ? ` and ${names.length - NAMED} more` : ''}`;
 }

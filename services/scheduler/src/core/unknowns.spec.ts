@@ -19,14 +19,14 @@ const STALE = { node: 'n0', lease: 'n0-l0', change: 'c1', pool: 'default', kind:
 const FREE = { ...STALE, node: 'n1', lease: 'n1-l1' } as const;
 const NOBODY = { ...STALE, node: 'n9', lease: 'n9-l1' } as const;
 
-/** A rollout on its way on n0, and n1 that has no lease. */
+/** A rollout in progress on n0, and n1 without a lease. */
 const rolling = (): Scheduler => {
   const s = new Scheduler().fleet(['n0', 'n1']);
   s.rolls('c1', ['n0', 'n1']);
   return s;
 };
 
-describe('a fact about what the fold does not know changes nothing:', () => {
+describe('a fact about something that the fold does not know changes nothing:', () => {
   const ofChanges: readonly NewFact[] = [
     renderedChange('c7', {}),
     factOf('config.waiting', CHANGE),
@@ -57,43 +57,43 @@ describe('a fact about what the fold does not know changes nothing:', () => {
     factOf('node.drain.stopped', { ...lease, outcome: 'failed', reason: 'x' }),
     factOf('node.uncordoned', lease),
   ]);
-  const told = (fact: NewFact): string =>
+  const label = (fact: NewFact): string =>
     [fact.type, 'node' in fact ? fact.node : '', 'lease' in fact ? fact.lease : ''].join(' ').trim();
 
-  it.each([...ofChanges, ...ofLeases].map((fact) => [told(fact), fact] as const))('%s', (_, fact) => {
+  it.each([...ofChanges, ...ofLeases].map((fact) => [label(fact), fact] as const))('%s', (_, fact) => {
     const s = rolling();
     const before = pictureOf(s.state);
     s.given(fact);
     expect(pictureOf(s.state)).toEqual(before);
   });
 
-  it('a commit of what never started', () => {
+  it('a commit of a change that never started', () => {
     const s = new Scheduler().given(accepted('c1'));
     const before = pictureOf(s.state);
     expect(pictureOf(s.given(committed('c1')).state)).toEqual(before);
   });
 
-  it('a deferral by a rollout that is not known still defers the node', () => {
+  it('a deferral by an unknown rollout still defers the node', () => {
     const s = rolling().given(factOf('node.deferred', { node: 'n1', change: 'c7', reason: 'x' }));
     expect([s.status('n1').deferred, [...s.state.targets.keys()]]).toEqual(['x', ['c1/n0', 'c1/n1']]);
   });
 });
 
-describe('a fact that comes twice, or for another time,', () => {
+describe('repeated and late facts', () => {
   const known = () => new Scheduler().fleet(['n0']);
 
-  it('as a join of who is there keeps all that is known of it', () => {
+  it('a join of a known node keeps everything that is known about it', () => {
     const s = known().given(factOf('node.silent', { node: 'n0' }), joined('n0'));
     expect(s.unavailable('default')).toEqual(['n0']);
   });
 
-  it('as a relabel does not bring back who has left', () => {
+  it('a relabel does not bring back a node that has left', () => {
     const s = known().given(factOf('node.left', { node: 'n0' }), changed('n0', { zone: 'b' }));
     expect(s.why('n0').because).toBe('left');
     expect(s.view('pools', 'default').members).toBe(0);
   });
 
-  it('as a review of an earlier rendering, or of none, says nothing of the present one', () => {
+  it('a review of an earlier rendering, or of none, does not count for the current one', () => {
     const s = known().given(renderedNode('n0', 'x'), renderedNode('n0', 'y'), reviewedNode('n0', 'x'));
     expect([grants(s.when()), s.why('n0').because, s.status('n0').desired]).toEqual([[], 'in-review', 'old']);
     expect(grants(s.given(reviewedNode('n0', 'y')).when())).toEqual(['n0 join y']);
@@ -110,20 +110,20 @@ describe('a fact that comes twice, or for another time,', () => {
     [0, 1],
     [1, 0],
   ] as const)(
-    'as a relabel to the same labels, in whatever order they are told (%i, %i), outdates no rendering',
+    'a relabel to the same labels in any order (%i, %i) does not make a rendering outdated',
     (first, second) => {
       const s = new Scheduler().given(
         joined('n0', LABELS[first]),
         renderedNode('n0', 'old'),
         reviewedNode('n0', 'old'),
       );
-      s.reports_('n0', 'old');
+      s.nodeReports('n0', 'old');
       s.reviewed('c1', ['n0']).given(changed('n0', LABELS[second], ['bgp']));
       expect(grants(s.when())).toEqual(['n0 forward c1-new']);
     },
   );
 
-  it('as a join of a node that a change touches outdates no rendering: that was made for it', () => {
+  it('a join of a node that a change touches does not make the rendering outdated that was made for it', () => {
     const s = known().reviewed('c1', ['n0', 'n1']).given(joined('n1'));
     expect(grants(s.when())).toEqual(['n0 forward c1-new']);
   });

@@ -1,5 +1,6 @@
 import {
   accepted,
+  changed,
   committed,
   factOf,
   heard,
@@ -19,7 +20,7 @@ import { DRAIN, PAST_DEADLINE, Scheduler } from './scheduler.fixture.js';
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
 const names = (prefix: string, count: number): readonly string[] =>
   Array.from({ length: count }, (_, i) => `${prefix}${String(i).padStart(4, '0')}`);
-/** Three nodes of a pool that two may be changed in at once. */
+/** Three nodes of a pool with a budget of two. */
 const inEdge = (...nodes: readonly string[]) => {
   const s = new Scheduler().given(
     accepted('c9', { apply: [pool('edge', 2)] }),
@@ -29,14 +30,14 @@ const inEdge = (...nodes: readonly string[]) => {
   s.when();
   return s.given(committed('c9')).fleet(nodes, { role: 'edge' });
 };
-const touchedBy = (s: Scheduler, happens: () => unknown): readonly string[] => {
+const touchedBy = (s: Scheduler, act: () => unknown): readonly string[] => {
   schedulerCore.takeTouched(s.state);
-  happens();
+  act();
   return [...schedulerCore.takeTouched(s.state)].sort();
 };
 
-describe('what is shown of a node', () => {
-  it('that has only been seen is that nothing is known of it', () => {
+describe('the view of a node', () => {
+  it('that has only reported has no known config', () => {
     const s = new Scheduler().given(joined('n0'));
     expect(s.status('n0')).toEqual({
       node: 'n0',
@@ -55,16 +56,18 @@ describe('what is shown of a node', () => {
       incompatibleReasons: [],
       drifted: [],
       driftedSince: '',
+      failingProbes: [],
+      notUndone: [],
       skipped: '',
       change: '',
     });
     expect(schedulerCore.view(s.state, { bucket: 'leases', key: 'n0' })).toBeUndefined();
   });
 
-  it('is what it said last, what it should have, and what it is a target of', () => {
+  it('contains its last report, its desired config, and its rollout', () => {
     const s = inEdge('n0', 'n1');
     s.rolls('c1', ['n0', 'n1'], { maxFailures: 1 });
-    s.answers_('n0', 'failed', { restored: false });
+    s.leaseEnds('n0', 'failed', { restored: false });
     expect(s.status('n0')).toEqual({
       node: 'n0',
       incarnation: 1,
@@ -82,19 +85,21 @@ describe('what is shown of a node', () => {
       incompatibleReasons: [],
       drifted: [],
       driftedSince: '',
+      failingProbes: [],
+      notUndone: [],
       skipped: '',
       change: 'c1',
     });
   });
 
-  it('under a name with dots is found by its token', () => {
+  it('with a name with dots is found by its token', () => {
     const s = fleetOf('n0.example.org');
     s.rolls('c1', ['n0.example.org']);
     expect(s.view('status', 'n0_example_org').node).toBe('n0.example.org');
     expect(s.view('leases', 'n0_example_org')).toMatchObject({ node: 'n0.example.org', lease: 'n0_example_org-l1' });
   });
 
-  it('is shown again with each fact about it, its pool and its rollout too', () => {
+  it('is touched with each fact about the node, and so are its pool and its rollout', () => {
     const s = inEdge('n0', 'n1', 'n2');
     expect(touchedBy(s, () => s.given(silent('n2')))).toEqual(['pools/edge', 'status/n2']);
     s.showViews = () => undefined;
@@ -103,8 +108,8 @@ describe('what is shown of a node', () => {
   });
 });
 
-describe('what is shown of a lease', () => {
-  it('is the whole of it, also when it is over', () => {
+describe('the view of a lease', () => {
+  it('contains everything, even after it has ended', () => {
     const s = fleetOf('n0');
     s.actions = [{ kind: 'reload', unit: 'frr.service' }];
     s.rolls('c1', ['n0']);
@@ -127,7 +132,7 @@ describe('what is shown of a lease', () => {
       settledAt: '',
       drift: { differences: [], overwrite: false },
     });
-    s.answers_('n0', 'failed');
+    s.leaseEnds('n0', 'failed');
     expect(s.lease('n0')).toEqual({
       ...open,
       drift: undefined,
@@ -139,8 +144,8 @@ describe('what is shown of a lease', () => {
   });
 });
 
-describe('what is shown of a pool', () => {
-  it('is its budget, who holds its units and why, and how many wait', () => {
+describe('the view of a pool', () => {
+  it('contains its budget, which nodes hold its units and why, and how many wait', () => {
     const s = inEdge('n0', 'n1', 'n2', 'n3', 'n4').given(silent('n4'));
     s.rolls('c1', ['n0', 'n1', 'n2', 'n3']);
     expect(s.view('pools', 'edge')).toEqual({
@@ -159,6 +164,8 @@ describe('what is shown of a pool', () => {
       gone: false,
       silent: 1,
       silentNodes: ['n4'],
+      unhealthy: 0,
+      unhealthyNodes: [],
       used: 2,
     });
     expect(s.view('pools', 'default')).toMatchObject({
@@ -172,14 +179,14 @@ describe('what is shown of a pool', () => {
     expect(s.view('pools', 'never')).toMatchObject({ gone: true });
   });
 
-  it('counts who is not heard, in the pool that a node is in by now, and names the first ten', () => {
+  it('counts silent nodes in their current pool, and names the first ten', () => {
     const s = inEdge(...names('e', 12), 'n0').given(...names('e', 12).map((node) => silent(node)));
     expect(s.view('pools', 'edge')).toMatchObject({ silent: 12, silentNodes: [...names('e', 12)].sort().slice(0, 10) });
     s.given(heard('e0000'), left('e0001'), factOf('node.changed', { node: 'e0002', labels: {} })).when();
     expect([s.view('pools', 'edge').silent, s.view('pools', 'default').silentNodes]).toEqual([9, ['e0002']]);
   });
 
-  it('says of each who holds a unit what he is at', () => {
+  it('shows for each node that holds a unit what it is doing', () => {
     const s = inEdge('n0', 'n1', 'n2', 'n3', 'n4');
     s.given(accepted('c8', { apply: [pool('edge', 5)] }), renderedChange('c8', {}), validated('c8')).when();
     s.given(committed('c8')).when();
@@ -189,7 +196,7 @@ describe('what is shown of a pool', () => {
     s.rolls('c2', ['n1', 'n2'], { maxFailures: 9 });
     s.given(factOf('node.drained', { node: 'n2', lease: 'n2-l1', pool: 'edge' })).when();
     s.applies('n2');
-    s.reports_('n3', 'old', { verdict: 'failed', restored: false });
+    s.nodeReports('n3', 'old', { verdict: 'failed', restored: false });
     expect(s.view('pools', 'edge').unavailable.map(({ node, because }) => `${node} ${because}`)).toEqual([
       'n0 unknown: it did not report by the deadline of its lease',
       'n1 draining',
@@ -198,7 +205,7 @@ describe('what is shown of a pool', () => {
     ]);
   });
 
-  it('is gone with the fragment that made it', () => {
+  it('is gone with its Pool', () => {
     const s = inEdge('n0');
     s.rolls('c1', [], { delete: [{ kind: 'Pool', name: 'edge' }] });
     expect(touchedBy(s, () => s.given(committed('c1', 2)))).toContain('pools/edge');
@@ -206,7 +213,7 @@ describe('what is shown of a pool', () => {
     expect(s.view('pools', 'default').members).toBe(1);
   });
 
-  it('names a hundred of those that hold its units, and counts all', () => {
+  it('names a hundred of the nodes that hold its units, and counts all', () => {
     const nodes = names('n', 101);
     const s = new Scheduler().given(...nodes.flatMap((node) => [joined(node), silent(node)]));
     expect(s.view('pools', 'default').unavailable.map(({ node }) => node)).toEqual(nodes.slice(0, 100));
@@ -214,12 +221,12 @@ describe('what is shown of a pool', () => {
   });
 });
 
-describe('what is shown of a rollout', () => {
-  it('is how far it is, in all and in each pool, and first what went wrong', () => {
+describe('the view of a rollout', () => {
+  it('shows its progress, in total and per pool, and failures first', () => {
     const s = inEdge('n0', 'n1', 'n2', 'n3', 'n4').fleet(['d0']);
     s.rolls('c1', ['n0', 'n1', 'n2', 'n3', 'd0'], { maxFailures: 3, incompatible: ['n3'] });
     s.applies('n0');
-    s.answers_('n1', 'failed');
+    s.leaseEnds('n1', 'failed');
     expect(s.view('rollouts', 'c1')).toEqual({
       change: 'c1',
       phase: 'rolling',
@@ -231,10 +238,11 @@ describe('what is shown of a rollout', () => {
       deferred: 2,
       pending: 2,
       maxFailures: 3,
+      maxUnavailable: 0,
       reason: '',
       pools: {
-        default: { nodes: 1, done: 0, active: 1, untouched: 0 },
-        edge: { nodes: 4, done: 1, active: 1, untouched: 0 },
+        default: { nodes: 1, done: 0, active: 1, untouched: 0, degraded: 0 },
+        edge: { nodes: 4, done: 1, active: 1, untouched: 0, degraded: 0 },
       },
       worst: [
         { node: 'n1', pool: 'edge', state: 'failed', reason: 'it is failed', since: expect.stringMatching(/^2026-/) },
@@ -256,12 +264,12 @@ describe('what is shown of a rollout', () => {
     });
   });
 
-  it('that rolls back is how many are still to go, and node by node who is back', () => {
+  it('that is reverting counts the remaining nodes, and shows which are rolled back', () => {
     const s = inEdge('n0', 'n1', 'n2');
     s.rolls('c1', ['n0', 'n1', 'n2']);
     s.applies('n0');
     s.applies('n1');
-    s.answers_('n2', 'failed');
+    s.leaseEnds('n2', 'failed');
     expect(s.view('rollouts', 'c1')).toMatchObject({
       phase: 'reverting',
       applied: 2,
@@ -292,7 +300,7 @@ describe('what is shown of a rollout', () => {
     });
   });
 
-  it('node by node tells who drains, who is uncordoned, who has left and who waits', () => {
+  it('shows node by node which are draining, are uncordoning, have left, or wait', () => {
     const s = inEdge('n0', 'n1', 'n2', 'n3');
     s.actions = DRAIN;
     s.rolls('c1', ['n0', 'n1', 'n2', 'n3']);
@@ -323,7 +331,7 @@ describe('what is shown of a rollout', () => {
     expect(s.view('rollouts', 'c1').deferred).toBe(60);
   });
 
-  it('that is superseded defers nothing any more, and shows nobody under way', () => {
+  it('that is superseded shows no deferred nodes and none in progress', () => {
     const s = inEdge('n0', 'n1', 'n2');
     s.rolls('c1', ['n0', 'n1', 'n2'], { incompatible: ['n2'] });
     s.rolls('c2', ['n0', 'n1', 'n2'], { replaces: ['c1'] });
@@ -336,10 +344,14 @@ describe('what is shown of a rollout', () => {
       endedAt: expect.stringMatching(/^2026-/),
     });
     s.asks({ op: 'rollout.get', change: 'c1', cursor: '', limit: 9 });
-    expect(s.answers).toMatchObject([{ ok: true, body: { phase: 'superseded', nodes: [] } }]);
+    const nodes = ['n0 superseded', 'n1 superseded', 'n2 applied'].map((row) => {
+      const [node, state] = row.split(' ');
+      return { node, state };
+    });
+    expect(s.answers).toMatchObject([{ ok: true, body: { phase: 'superseded', nodes } }]);
   });
 
-  it('that is over counts a node that has left among those, and no longer as deferred', () => {
+  it('that has ended counts a node that has left as such, and no longer as deferred', () => {
     const s = inEdge('n0', 'n1').given(silent('n1'));
     s.rolls('c1', ['n0', 'n1']);
     s.applies('n0');
@@ -351,7 +363,7 @@ describe('what is shown of a rollout', () => {
       worst: [{ node: 'n1', state: 'deferred' }],
       pools: { edge: { nodes: 2, done: 1 } },
     });
-    s.reports_('n1', 'strange');
+    s.nodeReports('n1', 'strange');
     expect(s.view('rollouts', 'c1')).toEqual(before);
     s.given(left('n1')).when();
     expect(s.view('rollouts', 'c1')).toMatchObject({
@@ -363,7 +375,7 @@ describe('what is shown of a rollout', () => {
   });
 });
 
-describe('the keys of all that is shown', () => {
+describe('the keys of all views', () => {
   it('are those of every node, pool and rollout', () => {
     const s = inEdge('n0.a');
     s.rolls('c1', []);
@@ -377,7 +389,7 @@ describe('the keys of all that is shown', () => {
     ]);
   });
 
-  it('besides them there is nothing to show', () => {
+  it('lead to all existing views', () => {
     const s = fleetOf('n0');
     for (const [bucket, key] of [
       ['status', 'n9'],
@@ -392,41 +404,66 @@ describe('the keys of all that is shown', () => {
 const drifts = (s: Scheduler, ...differences: readonly string[]) =>
   s.when(s.message('n0', 'old', { kind: 'drifted', differences }));
 
-describe('why, in words,', () => {
+describe('why, as text', () => {
   const cases: readonly (readonly [string, (s: Scheduler) => unknown, object])[] = [
-    ['a skipped one', (s) => (s.given(silent('n0')), s.skips('n0')), { because: 'skipped', holders: [] }],
+    ['a skipped node', (s) => (s.given(silent('n0')), s.skips('n0')), { because: 'skipped', holders: [] }],
     [
-      'one that drains',
+      'a node that drains',
       (s) => ((s.actions = DRAIN), s.rolls('c1', ['n0'])),
       { because: 'draining', lease: 'n0-l1', change: 'c1' },
     ],
     [
-      'one that applies',
+      'a node that applies',
       (s) => s.rolls('c1', ['n0'], { to: '0123456789abcdef' }),
       { because: 'applying', text: 'it has a forward lease and is applying 0123456789ab' },
     ],
     [
-      'one that did not answer',
+      'a node that did not answer',
       (s) => (s.rolls('c1', ['n0']), s.after(PAST_DEADLINE)),
       { because: 'unknown', holders: ['n0'], lease: 'n0-l1' },
     ],
     [
-      'one that a paused change would reach',
+      'a node that a paused change will reach',
       (s) => (s.rolls('c1', ['m0', 'n0']), s.pauses('c1')),
       { because: 'paused', change: 'c1' },
     ],
     [
-      'one that has what a paused change brings',
+      'a node that already has the config of a paused change',
       (s) => (s.rolls('c1', ['m0', 'n0']), s.applies('m0'), s.applies('n0')),
-      { because: 'settled', text: 'it is done in c1', change: 'c1' },
+      { because: 'settled', text: 'it is done with c1', change: 'c1' },
     ],
     [
-      'one whose drift is only reported',
-      (s) => s.when(s.message('n0', 'old', { kind: 'drifted', differences: ['/a', '/b'] })),
-      { because: 'drifted', text: 'it is up to date, except for drift that is only reported: /a; /b' },
+      'a node with drift that keeps changes from it',
+      (s) => drifts(s, '/a', '/b'),
+      {
+        because: 'drifted',
+        text: 'it is up to date, except for drift (/a; /b): changes are deferred until it is undone, or the pool has drift: overwrite',
+      },
     ],
     [
-      'one whose drift the committed config would overwrite',
+      'a node with drift that no change could overwrite',
+      (s) => drifts(s, 'a.service: is failed instead of started'),
+      {
+        because: 'drifted',
+        text: 'it is up to date, except for drift (a.service: is failed instead of started): it is only reported',
+      },
+    ],
+    [
+      'a node with drift in a pool that overwrites it',
+      (s) => {
+        s.given(accepted('c9', { apply: [pool('edge', 1, 'edge', { drift: 'overwrite' })] }));
+        s.given(renderedChange('c9', {}), validated('c9')).when();
+        s.given(committed('c9'), changed('n0', { role: 'edge' })).when();
+        drifts(s, '/a');
+      },
+      {
+        because: 'drifted',
+        pool: 'edge',
+        text: 'it is up to date, except for drift (/a): the next change of the node overwrites it',
+      },
+    ],
+    [
+      'a node whose drift the committed config would overwrite',
       (s) => (drifts(s, '/a: content differs'), s.given(renderedNode('n0', 'x'), reviewedNode('n0', 'x'))),
       {
         because: 'blocked',
@@ -434,12 +471,12 @@ describe('why, in words,', () => {
       },
     ],
     [
-      'one that does not fit',
+      'a node that is incompatible',
       (s) => s.given(renderedNode('n0', 'x'), reviewedNode('n0', 'x', [reason('a', 'one'), reason('b', 'two')])),
       { because: 'incompatible', text: 'the committed config is incompatible with it: one; two' },
     ],
     [
-      'one that changes will reach',
+      'a node that waits for changes to start',
       (s) =>
         s.given(
           accepted('c1'),
@@ -449,11 +486,11 @@ describe('why, in words,', () => {
         ),
       { because: 'not-started', text: 'it waits for c1, c2 to start', change: 'c1' },
     ],
-    ['one that is next', (s) => s.given(renderedNode('n0', 'x'), reviewedNode('n0', 'x')), { because: 'next' }],
+    ['a node that is next', (s) => s.given(renderedNode('n0', 'x'), reviewedNode('n0', 'x')), { because: 'next' }],
   ];
-  it.each(cases)('is answered of %s', (_, happens, answer) => {
+  it.each(cases)('is answered for %s', (_, act, answer) => {
     const s = fleetOf('m0', 'n0');
-    happens(s);
+    act(s);
     expect(
       (
         s.core
@@ -464,7 +501,7 @@ describe('why, in words,', () => {
     ).toMatchObject({ node: 'n0', pool: 'default', ...answer });
   });
 
-  it('names five of those who hold the units, and all of them by name alone', () => {
+  it('names five of the nodes that hold the units, and lists all of them', () => {
     const s = fleetOf('n0', ...names('m', 7)).given(...names('m', 7).map((node) => silent(node)));
     s.rolls('c1', ['n0']);
     expect(s.why('n0')).toMatchObject({
@@ -472,11 +509,11 @@ describe('why, in words,', () => {
       holders: names('m', 7),
       text: `the budget of pool default is used up: 7 unavailable, 1 allowed: ${names('m', 5)
         .map((node) => `${node} (silent)`)
-        .join(', ')}`,
+        .join(', ')} and 2 more`,
     });
   });
 
-  it('is not told of a node that nobody knows', () => {
+  it('is refused for an unknown node', () => {
     const s = fleetOf('n0');
     s.asks({ op: 'node.why', node: 'n9' });
     expect(s.answers).toMatchObject([{ ok: false, code: 'not-found' }]);

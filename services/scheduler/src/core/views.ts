@@ -8,10 +8,11 @@ import {
   type ViewBucket,
 } from '#libs/contracts';
 import { viewKey, type ViewBody, type ViewKey } from '#libs/engine';
+import { DEFAULT_POOL } from '#libs/rules';
 import { poolProgress, worstNodes } from './frozen-rollout.js';
-import { poolBudget, poolPolicy } from './indexes.js';
+import { poolBudget } from './indexes.js';
 import { isOpen, type Lease } from './lease.js';
-import { appliedIn, EMPTY_TALLY, nodeOf, type NodeState, type State, type TakenUnit } from './state.js';
+import { appliedIn, EMPTY_TALLY, nodeOf, poolPolicy, type NodeState, type State, type TakenUnit } from './state.js';
 import { takenText } from './want.js';
 
 type Body<T> = Omit<T, 'ledger'>;
@@ -20,7 +21,8 @@ type Body<T> = Omit<T, 'ledger'>;
  * must stay small.
  */
 const SHOWN_UNAVAILABLE = 100;
-const SHOWN_SILENT = 10;
+/** How many silent and unhealthy nodes it names. */
+const SHOWN = 10;
 
 /** Every key of the scheduler's views. */
 export function* viewKeys(state: State): Iterable<string> {
@@ -32,7 +34,7 @@ export function* viewKeys(state: State): Iterable<string> {
   for (const name of state.rollouts.keys()) yield viewKey('rollouts', name);
 }
 
-/** The value of one key; undefined when there is nothing to show. */
+/** The value of one key; undefined if there is nothing to show. */
 export function view(state: State, { bucket, key }: ViewKey): ViewBody | undefined {
   const show: Partial<Record<ViewBucket, (key: string) => ViewBody | undefined>> = {
     status: (token) => statusView(state, nodeOfToken(token)),
@@ -64,6 +66,8 @@ function statusView(state: State, name: string): Body<StatusView> | undefined {
     incompatibleReasons: node.incompatible,
     drifted: node.drift?.differences ?? [],
     driftedSince: node.drift?.since ?? '',
+    failingProbes: node.failingProbes,
+    notUndone: node.notUndone,
     skipped: node.skippedBy ?? '',
     change: node.change ?? '',
     ...(node.taken === undefined ? {} : { taken: takenView(node.taken) }),
@@ -95,6 +99,14 @@ export function unavailableBecause(node: NodeState): string {
   return 'degraded: rollback failed';
 }
 
+/** Nodes that hold units, each with the reason, for people. */
+export function holdersText(state: State, names: readonly string[]): string {
+  const shown = names.slice(0, NAMED).map((name) => `${name} (${unavailableBecause(nodeOf(state, name))})`);
+  return `${shown.join(', ')}${names.length > NAMED ? ` and ${names.length - NAMED} more` : ''}`;
+}
+
+const NAMED = 5;
+
 const leaseState = (lease: Lease): string => {
   if (isOpen(lease)) return lease.phase;
   return lease.because === 'unknown'
@@ -109,7 +121,7 @@ export function poolView(state: State, pool: string): Body<PoolView> {
     const node = nodeOf(state, name);
     return { node: name, because: unavailableBecause(node), lease: node.lease?.id ?? '' };
   });
-  const gone = pool !== 'default' && !state.pools.has(pool);
+  const gone = pool !== 'default' && policy === DEFAULT_POOL;
   return {
     pool,
     maxUnavailable: policy.text,
@@ -123,7 +135,11 @@ export function poolView(state: State, pool: string): Body<PoolView> {
     drift: policy.drift,
     gone,
     silent: sets.silent.size,
-    silentNodes: sets.silent.first(SHOWN_SILENT),
+    silentNodes: sets.silent.first(SHOWN),
+    unhealthy: sets.unhealthy.size,
+    unhealthyNodes: sets.unhealthy
+      .first(SHOWN)
+      .map((node) => ({ node, failingProbes: nodeOf(state, node).failingProbes })),
   };
 }
 
@@ -131,7 +147,7 @@ export function rolloutView(state: State, change: string): Body<RolloutView> | u
   const rollout = state.rollouts.get(change);
   if (rollout === undefined) return undefined;
   const tally = rollout.frozen?.tally ?? state.tallies.get(change) ?? EMPTY_TALLY;
-  const { phase, paused, failed, unknown, maxFailures, reason, startedAt, aborted } = rollout;
+  const { phase, paused, failed, unknown, maxFailures, maxUnavailable, reason, startedAt, aborted } = rollout;
   return {
     change,
     phase,
@@ -143,6 +159,7 @@ export function rolloutView(state: State, change: string): Body<RolloutView> | u
     deferred: tally.deferred,
     pending: tally.pending + tally.active,
     maxFailures,
+    maxUnavailable,
     reason: paused && phase === 'rolling' ? (rollout.pausedBecause ?? reason) : reason,
     pools: poolProgress(state, rollout),
     worst: worstNodes(state, rollout),

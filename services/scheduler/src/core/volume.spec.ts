@@ -35,8 +35,8 @@ describe('more than a batch can hold', () => {
     s.rolls('c2', ['b0', 'b1'], { maxFailures: 5 });
     s.rolls('c3', ['c0']);
     s.applies('c0');
-    s.reports_('d0', 'strange');
-    s.answers_('d0', 'failed');
+    s.nodeReports('d0', 'strange');
+    s.leaseEnds('d0', 'failed');
     s.reviewed('c4', ['e0']);
     s.given(silent('b1'), committed('c3'), renderedNode('f0', 'x'), reviewedNode('f0', 'x'), left('g1'));
     s.given(joined('h0', { role: 'g' }, { fresh: true }), renderedNode('h0', 'x'), reviewedNode('h0', 'x'));
@@ -57,34 +57,34 @@ describe('more than a batch can hold', () => {
   };
   const LATER = ['node.unknown', 'rollout.started', 'node.deferred', 'node.lease.granted', 'rollout.succeeded'];
 
-  it('is decided in as many batches as it takes, in order: what came in first, then what follows from it', () => {
+  it('is decided in as many batches as it needs, in order: inputs first, then what follows from them', () => {
     const s = busy();
     const reports = Array.from({ length: 960 }, () => s.message('a1', 'old'));
     const first = s.decide(reports);
-    expect([first.facts.length, first.more, first.needs, first.held.size]).toEqual([950, true, [], 10]);
+    expect([first.facts.length, first.more, first.needs, first.waiting.size]).toEqual([950, true, [], 10]);
     expect(new Set(types(first.facts))).toEqual(new Set(['node.reported']));
-    expect(reports.filter((report) => first.held.has(report))).toEqual(reports.slice(950));
-    const said = types(s.when(...reports));
-    expect(said.filter((type) => type === 'node.reported')).toHaveLength(960);
-    expect(said).toEqual(expect.arrayContaining(LATER));
+    expect(reports.filter((report) => first.waiting.has(report))).toEqual(reports.slice(950));
+    const factTypes = types(s.when(...reports));
+    expect(factTypes.filter((type) => type === 'node.reported')).toHaveLength(960);
+    expect(factTypes).toEqual(expect.arrayContaining(LATER));
   });
 
-  it('is not asked for when there is none: all comes in one turn', () => {
-    const said = types(busy().when());
-    expect(said).toEqual(expect.arrayContaining(LATER));
+  it('is not split if it fits: everything happens in one turn', () => {
+    const factTypes = types(busy().when());
+    expect(factTypes).toEqual(expect.arrayContaining(LATER));
   });
 
-  it('answers a request in its turn', () => {
+  it('does not delay the answer to a request', () => {
     const s = busy();
     const reports = Array.from({ length: 960 }, () => s.message('a1', 'old'));
-    const asked = { type: 'request', request: { op: 'rollout.pause', change: 'c1', by: 'me', reason: '' } } as const;
-    expect(s.decide([...reports, asked]).answers.size).toBe(0);
-    expect(types(s.when(...reports, asked))).toContain('rollout.paused');
+    const pause = { type: 'request', request: { op: 'rollout.pause', change: 'c1', by: 'me', reason: '' } } as const;
+    expect(s.decide([...reports, pause]).answers.size).toBe(0);
+    expect(types(s.when(...reports, pause))).toContain('rollout.paused');
     expect(s.answers).toMatchObject([{ ok: true }]);
   });
 });
 
-describe('changes and rollouts of long ago', () => {
+describe('old changes and rollouts', () => {
   const ended = (from: number, to: number) =>
     Array.from({ length: to - from + 1 }, (_, i) => `c${from + i}`).flatMap((change) => [
       accepted(change),
@@ -94,28 +94,44 @@ describe('changes and rollouts of long ago', () => {
       committed(change),
     ]);
 
-  it('are forgotten past four hundred, but for the latest two hundred and what is open', () => {
-    const s = new Scheduler().given(accepted('c1'), ...ended(2, 400));
-    expect([s.state.changes.size, s.state.rollouts.size]).toEqual([400, 399]);
-    s.given(...ended(401, 401));
-    expect([...s.state.changes.keys()]).toEqual(['c1', ...Array.from({ length: 200 }, (_, i) => `c${i + 202}`)]);
+  it('are forgotten after eight hundred, except for the latest two hundred and open ones', () => {
+    const s = new Scheduler().given(accepted('c1'), ...ended(2, 801));
+    expect([s.state.changes.size, s.state.rollouts.size]).toEqual([801, 800]);
+    s.given(...ended(802, 802));
+    expect([...s.state.changes.keys()]).toEqual(['c1', ...Array.from({ length: 200 }, (_, i) => `c${i + 603}`)]);
     expect([...s.state.rollouts.keys()]).toEqual([...s.state.changes.keys()].slice(1));
+  });
+
+  it('are shown no more once they are forgotten', () => {
+    const s = new Scheduler().given(...ended(1, 801));
+    expect(schedulerCore.forgets).toEqual(['rollouts']);
+    expect(schedulerCore.takeTouched(s.state).has('rollouts/c1')).toBe(true);
+    expect(schedulerCore.view(s.state, { bucket: 'rollouts', key: 'c1' })).toBeUndefined();
+  });
+
+  it('that were rolled out stay when many others are rejected', () => {
+    const rejected = Array.from({ length: 800 }, (_, i) => `c${i + 2}`).flatMap((change) => [
+      accepted(change),
+      factOf('config.rejected', { change, stage: 'review', attempt: 1, reasons: [] }),
+    ]);
+    const s = new Scheduler().given(...ended(1, 1), ...rejected);
+    expect([s.state.changes.size, [...s.state.rollouts.keys()]]).toEqual([201, ['c1']]);
   });
 });
 
 describe('a copy that starts from a snapshot', () => {
-  it('waits as long again for the next try of a node, and at most an hour', () => {
+  it('restarts the wait for the next try of a node, an hour at most', () => {
     const s = new Scheduler().fleet(['n0']);
-    s.reports_('n0', 'strange');
-    s.answers_('n0', 'failed');
+    s.nodeReports('n0', 'strange');
+    s.leaseEnds('n0', 'failed');
     s.after(MINUTE);
-    s.answers_('n0', 'failed');
+    s.leaseEnds('n0', 'failed');
     s.nowMs += MINUTE;
     s.restart();
     expect(s.after(2 * MINUTE - 1)).toEqual([]);
     expect(grants(s.after(1))).toEqual(['n0 corrective old']);
     for (const tries of [3, 4, 5, 6, 7, 8]) {
-      s.answers_('n0', 'failed');
+      s.leaseEnds('n0', 'failed');
       const ms = retryMs('n0', tries);
       if (tries < 7) s.after(ms);
       else {
@@ -126,7 +142,7 @@ describe('a copy that starts from a snapshot', () => {
     }
   });
 
-  it('goes on from the report that was taken last', () => {
+  it('continues after the last report that was processed', () => {
     const s = new Scheduler().fleet(['n0', 'n1']);
     expect(schedulerCore.cursor?.(s.state)).toBe(2);
     s.restart();

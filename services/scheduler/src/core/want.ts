@@ -1,7 +1,9 @@
-import { isOverwritten } from '#libs/contracts';
-import { DEFAULT_POOL, durationText } from '#libs/manifests';
+import { isOverwritten, type FailingProbe } from '#libs/contracts';
+import { DEFAULT_POOL, durationText, parseRolloutPolicy, selects } from '#libs/manifests';
+import { policiesOf } from '#libs/rules';
 import { isOpen, isUnanswered, outcomeOf } from './lease.js';
 import {
+  poolPolicy,
   rolloutOf,
   targetOf,
   type NodeState,
@@ -17,6 +19,27 @@ import {
 export const takenText = ({ owner, reason, forMs, at }: TakenUnit): string =>
   `taken by ${owner}${forMs === 0 ? '' : ` for ${durationText(forMs)} from ${at}`}${reason === '' ? '' : `: ${reason}`}`;
 
+/** Which probes fail, and why, as text for people. */
+export const failingText = (probes: readonly FailingProbe[]): string =>
+  probes.map(({ probe, reason }) => `${probe}: ${reason}`).join('; ');
+
+/**
+ * Why a change does not reach an unhealthy node, and what to do: a RolloutPolicy that selects it says so. A policy does
+ * not keep a node on what a failed change left behind, because that may be why its probes fail.
+ */
+export function unhealthyBecause(state: State, node: NodeState, change: string): string | undefined {
+  if (node.failingProbes.length === 0 || node.report?.hash !== node.lastDesired) return undefined;
+  const own = state.changes.get(change);
+  const carried = own && { apply: own.policies, delete: own.policyDeletes };
+  const strict = policiesOf('RolloutPolicy', state.policies.values(), carried)
+    .map(parseRolloutPolicy)
+    .find(({ health, selector }) => health === 'strict' && selects(selector, node.labels));
+  return (
+    strict &&
+    `it is unhealthy (${failingText(node.failingProbes)}), and RolloutPolicy/${strict.name} has health: strict: repair the node until its probes pass, or set health: tolerant in RolloutPolicy/${strict.name}`
+  );
+}
+
 /** The node is online and may be given a lease. */
 const reachable = (node: NodeState): boolean =>
   !node.silent && node.taken === undefined && node.skippedBy === undefined;
@@ -25,7 +48,7 @@ const reachable = (node: NodeState): boolean =>
 const underWay = ({ lease }: NodeState): boolean => lease !== undefined && isOpen(lease);
 
 /** The config that a target must reach now: `to`, or `from` while the rollout is reverting. */
-export const goalOf = (rollout: Pick<Rollout, 'phase'>, target: Pick<TargetState, 'from' | 'to'>): string =>
+export const wantedHash = (rollout: Pick<Rollout, 'phase'>, target: Pick<TargetState, 'from' | 'to'>): string =>
   rollout.phase === 'reverting' || rollout.phase === 'reverted' ? target.from : target.to;
 
 /** The class that a target counts in, according to the active config of the node. */
@@ -34,7 +57,7 @@ export function classOf(rollout: Rollout, target: TargetState, node: NodeState):
   if (target.left || !node.joined) return active && node.lease?.change === rollout.change ? 'active' : 'left';
   if (active) return 'active';
   // If a lease is unanswered, the last report is older than the lease, so the active config is not known.
-  if (!isUnanswered(node.lease) && node.report?.hash === goalOf(rollout, target)) return 'settled';
+  if (!isUnanswered(node.lease) && node.report?.hash === wantedHash(rollout, target)) return 'settled';
   return target.deferred === undefined ? 'pending' : 'deferred';
 }
 
@@ -56,16 +79,16 @@ export function blockedBecause(
   if (state.changes.get(rollout.change)?.validated?.incompatible.includes(node.node) === true)
     return 'it is incompatible with this change, and with the committed config too';
   if (rollout.phase !== 'rolling') return undefined;
-  return isKnownBad(state, target) ? 'its config is known-bad' : driftInTheWay(state, node);
+  if (isKnownBad(state, target)) return 'its config is known-bad';
+  return driftInTheWay(state, node) ?? unhealthyBecause(state, node, rollout.change);
 }
 
 /** Whether the pool of the node only reports drift: then no change may overwrite it. */
-export const keepsDrift = (state: State, { pool }: NodeState): boolean =>
-  (state.pools.get(pool) ?? DEFAULT_POOL).drift === 'report';
+export const keepsDrift = (state: State, { pool }: NodeState): boolean => poolPolicy(state, pool).drift === 'report';
 
 /**
  * Why a config that is not a rollback cannot be applied: it would overwrite drift. A degraded node differs from its
- * config because its rollback failed, and any lease may mend that.
+ * config because its rollback failed, and any lease may repair that.
  */
 export function driftInTheWay(state: State, node: NodeState): string | undefined {
   if (node.drift === undefined || node.report?.restored === false || !keepsDrift(state, node)) return undefined;
@@ -111,8 +134,11 @@ function wantOutside(state: State, node: NodeState): Want | undefined {
   if (desired === undefined || report === undefined) return undefined;
   if (driftInTheWay(state, node) !== undefined) return undefined;
   const want = { change: '', to: desired.hash, recipe: desired.recipe } as const;
-  if (report.hash !== desired.hash) return { kind: desired.joining ? 'join' : 'corrective', ...want };
-  const repairs = state.pools.get(node.pool)?.drift === 'repair';
+  if (report.hash !== desired.hash) {
+    if (unhealthyBecause(state, node, '') !== undefined) return undefined;
+    return { kind: desired.joining ? 'join' : 'corrective', ...want };
+  }
+  const repairs = poolPolicy(state, node.pool).drift === 'repair';
   return node.drift !== undefined && repairs ? { kind: 'repair', ...want } : undefined;
 }
 

@@ -1,8 +1,9 @@
-import { changingIn, isUnavailable, mayRollBackBeyond, poolBudget } from './indexes.js';
+import { driftOutlook } from '#libs/contracts';
+import { changingIn, isUnavailable, leasedBy, mayRollBackBeyond, poolBudget, roomIn } from './indexes.js';
 import type { Lease } from './lease.js';
-import { nodeOf, rolloutOf, targetOf, type NodeState, type State } from './state.js';
-import { unavailableBecause } from './views.js';
-import { blockedBecause, driftInTheWay, wantOf, takenText } from './want.js';
+import { poolPolicy, rolloutOf, targetOf, type NodeState, type State } from './state.js';
+import { holdersText } from './views.js';
+import { blockedBecause, driftInTheWay, failingText, takenText, unhealthyBecause, wantOf } from './want.js';
 
 /** The one answer to "why is this node waiting?": a stable code, a sentence, and the nodes that hold it up. */
 export interface Why {
@@ -34,34 +35,35 @@ export function why(state: State, node: NodeState, nowMs: number): Why {
   }
   if (node.report === undefined)
     return { ...base, because: 'no-report', text: 'it has joined, but has not reported its config yet' };
-  return withDegraded(node, whyFree(state, node, base, nowMs));
+  return withHealth(node, whyFree(state, node, base, nowMs));
 }
 
-/** A degraded node says so, no matter what it waits for. */
-const withDegraded = ({ report }: NodeState, answer: Why): Why =>
-  report?.restored === false
-    ? { ...answer, text: `${answer.text}; degraded: rollback failed: ${report.reason}` }
-    : answer;
+/** A degraded or unhealthy node says so, no matter what it waits for. */
+function withHealth({ report, failingProbes }: NodeState, answer: Why): Why {
+  const degraded = report?.restored === false ? `; degraded: rollback failed: ${report.reason}` : '';
+  const isSaid = answer.because === 'unhealthy' || failingProbes.length === 0;
+  return { ...answer, text: `${answer.text}${degraded}${isSaid ? '' : `; unhealthy: ${failingText(failingProbes)}`}` };
+}
 
 type Base = Pick<Why, 'node' | 'pool' | 'change' | 'holders'>;
 
 function whyLeased(base: Base, node: NodeState, lease: Lease): Why {
-  const held = { ...base, lease: lease.id };
+  const leased = { ...base, lease: lease.id };
   if (lease.phase === 'draining') {
     const text =
       'it is being drained: it waits for the drain service, or for an external drainer to send ops.node.drained';
-    return { ...held, because: 'draining', text };
+    return { ...leased, because: 'draining', text };
   }
   if (lease.phase === 'applying') {
     const text = `it has a ${lease.kind} lease and is applying ${lease.hash.slice(0, 12)}`;
-    return { ...held, because: 'applying', text };
+    return { ...leased, because: 'applying', text };
   }
   if (lease.because === 'unknown') {
     const text = `it did not report by the deadline of its lease (${lease.id}); it keeps the lease until it reports, or is skipped or removed`;
-    return { ...held, because: 'unknown', text, holders: [node.node] };
+    return { ...leased, because: 'unknown', text, holders: [node.node] };
   }
   const because = lease.phase === 'settled' ? 'lease-settled' : 'lease-uncordoning';
-  return { ...held, because, text: `its lease ended as ${lease.because} and is not released yet` };
+  return { ...leased, because, text: `its lease ended as ${lease.because} and is not released yet` };
 }
 
 function whyFree(state: State, node: NodeState, base: Base, nowMs: number): Why {
@@ -73,8 +75,11 @@ function whyFree(state: State, node: NodeState, base: Base, nowMs: number): Why 
   }
   if (target !== undefined && rollout !== undefined && !target.left) {
     if (target.deferred !== undefined) {
-      const text = `${node.change} deferred it (${target.deferred}); it gets the committed config once the rollout has ended`;
-      return { ...base, because: 'deferred', text };
+      const ends = 'it gets the committed config once the rollout has ended';
+      const reason = unhealthyBecause(state, node, rollout.change);
+      return reason === undefined
+        ? { ...base, because: 'deferred', text: `${node.change} deferred it (${target.deferred}); ${ends}` }
+        : { ...base, because: 'unhealthy', text: `${node.change} deferred it: ${reason}; then ${ends}` };
     }
     const blocked = blockedBecause(state, rollout, target, node);
     if (blocked !== undefined) return { ...base, because: 'blocked', text: blocked };
@@ -106,25 +111,43 @@ function whyFree(state: State, node: NodeState, base: Base, nowMs: number): Why 
 }
 
 function whyIdle(state: State, node: NodeState, base: Base): Why {
-  const waiting = [...state.openChanges].filter(
-    (name) => state.changes.get(name)?.targets[node.node] !== undefined && state.changes.get(name)?.started === false,
-  );
+  const waiting = [...state.openChanges].filter((name) => {
+    const change = state.changes.get(name);
+    return change?.started === false && Object.hasOwn(change.targets, node.node);
+  });
   if (waiting[0] !== undefined) {
     const text = `it waits for ${waiting.join(', ')} to start`;
     return { ...base, change: waiting[0], because: 'not-started', text };
   }
   if (node.rendered !== undefined) return { ...base, because: 'in-review', text: 'its config is being reviewed' };
-  if (node.change !== undefined) return { ...base, because: 'settled', text: `it is done in ${node.change}` };
+  if (node.change !== undefined && node.notUndone.length === 0)
+    return { ...base, because: 'settled', text: `it is done with ${node.change}` };
   if (node.desired === undefined) {
     const text = 'its desired config is not known yet: it is about to be rendered';
     return { ...base, because: 'not-rendered', text };
   }
+  const reason = unhealthyBecause(state, node, '');
+  if (reason !== undefined && node.report?.hash !== node.desired.hash) {
+    return { ...base, because: 'unhealthy', text: `the committed config waits: ${reason}` };
+  }
   const blocked = driftInTheWay(state, node);
   if (blocked !== undefined && node.report?.hash !== node.desired.hash)
     return { ...base, because: 'blocked', text: `the committed config waits: ${blocked}` };
+  if (node.notUndone.length > 0) {
+    const drift = node.drift === undefined ? '' : `; it also has drift: ${node.drift.differences.join('; ')}`;
+    const text = `it was rolled back, except ${node.notUndone.join(', ')}: undo on the node what these commands did, or apply a change that does${drift}`;
+    return { ...base, because: 'not-undone', text };
+  }
   if (node.drift !== undefined) {
-    const text = `it is up to date, except for drift that is only reported: ${node.drift.differences.join('; ')}`;
+    const { differences } = node.drift;
+    // Any lease may repair a degraded node.
+    const setting = node.report?.restored === false ? 'overwrite' : poolPolicy(state, node.pool).drift;
+    const text = `it is up to date, except for drift (${differences.join('; ')}): ${driftOutlook(setting, differences)}`;
     return { ...base, because: 'drifted', text };
+  }
+  if (node.failingProbes.length > 0) {
+    const text = `it has its config, but is unhealthy: ${failingText(node.failingProbes)}`;
+    return { ...base, because: 'unhealthy', text };
   }
   return { ...base, because: 'up-to-date', text: 'it is up to date' };
 }
@@ -136,9 +159,14 @@ function whyWaiting(state: State, node: NodeState, base: Base): Why {
   const goesBeyond = state.places.get(node.node)?.want.kind === 'rollback' && mayRollBackBeyond(state, node.pool);
   if (!isUnavailable(node) && unavailable.size >= budget && !goesBeyond) {
     const holders = [...unavailable];
-    const named = holders.slice(0, 5).map((name) => `${name} (${unavailableBecause(nodeOf(state, name))})`);
-    const text = `the budget of pool ${node.pool} is used up: ${unavailable.size} unavailable, ${budget} allowed: ${named.join(', ')}`;
+    const text = `the budget of pool ${node.pool} is used up: ${unavailable.size} unavailable, ${budget} allowed: ${holdersText(state, holders)}`;
     return { ...base, because: 'budget', text, holders: holders.slice(0, 100) };
+  }
+  const rollout = rolloutOf(state, node);
+  if (rollout?.phase === 'rolling' && roomIn(state, rollout) <= 0) {
+    const changing = leasedBy(state, rollout.change);
+    const text = `${rollout.change} changes at most ${rollout.maxUnavailable} ${rollout.maxUnavailable === 1 ? 'node' : 'nodes'} at once (its maxUnavailable): ${changing.slice(0, 5).join(', ')}`;
+    return { ...base, because: 'budget', text, holders: changing.slice(0, 100) };
   }
   const changing = isUnavailable(node) ? changingIn(state, node.pool) : [];
   if (changing.length >= budget) {

@@ -4,7 +4,7 @@ import { decodeReport, REPORTS } from '#libs/contracts';
 import { LedgerService, Poison, type BusMessage } from '#libs/nats';
 import type { Input, State } from '../core/index.js';
 
-/** Reports of nodes. */
+/** Receives reports of nodes. */
 @Controller()
 export class SchedulerController {
   constructor(

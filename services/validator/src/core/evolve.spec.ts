@@ -18,7 +18,7 @@ import {
 import { to, Validator } from './validator.fixture.js';
 
 describe('a node outside rollouts', () => {
-  it('has its config reviewed, and is incompatible with the reasons if that does not fit', () => {
+  it('gets its config reviewed, and is incompatible with the reasons if the config does not fit', () => {
     const v = new Validator().given(joined('n0'), joined('n1'), renderedNode('n0', 'x'), renderedNode('n1', 'x'));
     v.nodeReasons.set('n1', [reason('capability')]);
     expect(linesOf(v.when(), 'node', 'hash', 'compatible')).toEqual([
@@ -27,7 +27,7 @@ describe('a node outside rollouts', () => {
     ]);
   });
 
-  it('that could not be rendered is incompatible without a look at its config', () => {
+  it('that could not be rendered is incompatible without a review', () => {
     const v = new Validator().given(joined('n0'), renderedNode('n0', '', { problems: [reason('unknown-key')] }));
     expect(v.when()).toMatchObject([
       { type: 'node.reviewed', node: 'n0', compatible: false, reasons: [{ code: 'unknown-key' }] },
@@ -35,7 +35,7 @@ describe('a node outside rollouts', () => {
     expect(v.reviews).toBe(0);
   });
 
-  it('is asked about once it could be rendered, in the same turn as those that could not', () => {
+  it('is reviewed in the same turn as nodes that could not be rendered', () => {
     const v = new Validator().given(
       joined('n0'),
       joined('n1'),
@@ -46,7 +46,7 @@ describe('a node outside rollouts', () => {
     expect(linesOf(v.when(), 'node', 'compatible')).toEqual(['node.reviewed n0 false', 'node.reviewed n1 true']);
   });
 
-  it('is reviewed with five hundred others at a time, by name', () => {
+  it('is reviewed in a batch of five hundred, by name', () => {
     const names = Array.from({ length: 501 }, (_, i) => `n${String(i).padStart(3, '0')}`);
     const v = new Validator().given(...[...names].reverse().map((name) => renderedNode(name, 'x')));
     expect(
@@ -61,7 +61,7 @@ describe('a node outside rollouts', () => {
     expect(v.decide().more).toBe(false);
   });
 
-  it('that has another config by now is asked about again', () => {
+  it('is reviewed again if its config has changed meanwhile', () => {
     const v = new Validator().given(renderedNode('n0', 'x'));
     const gathered = new Map(
       v.decide().needs.map(({ key }) => [key, { did: 'review-nodes' as const, reasons: new Map() }]),
@@ -76,7 +76,7 @@ describe('a node outside rollouts', () => {
     expect(v.when()).toEqual([]);
   });
 
-  it('is known by the labels and capabilities that it said last, until it leaves', () => {
+  it('has the labels and capabilities of its last announcement, until it leaves', () => {
     const v = new Validator().given(joined('n0', { role: 'a' }, { capabilities: ['kind:File'] }));
     expect([v.state.labels.get('n0'), v.state.capabilities.get('n0')]).toEqual([{ role: 'a' }, ['kind:File']]);
     v.given(changed('n0', { role: 'b' }, ['kind:Probe']));
@@ -91,7 +91,7 @@ describe('a node outside rollouts', () => {
     expect(linesOf(v.given(renderedNode('n0', 'y')).when(), 'hash')).toEqual(['node.reviewed y']);
   });
 
-  it('keeps what it has committed known across a commit of its rollout', () => {
+  it('keeps its committed config when its rollout is committed', () => {
     const v = new Validator().given(joined('n0'), renderedNode('n0', 'old'));
     v.when();
     v.started('c1', { n0: to('new') }).given(committed('c1'));
@@ -103,7 +103,7 @@ describe('a policy', () => {
   const rules = fragment('DisruptionPolicy', 'rules');
   const policies = (v: Validator) => [[...v.state.carried.keys()], [...v.state.policies.keys()]];
 
-  it('is carried by its change until that is committed, holds from then on, and no longer once it is deleted', () => {
+  it('belongs to its change until that is committed, and applies from then on until it is deleted', () => {
     const v = new Validator().given(
       accepted('c1', { apply: [file('a', 'x'), rules] }),
       accepted('c2', { apply: [file('b', 'x')] }),
@@ -122,7 +122,7 @@ describe('a policy', () => {
     expect(policies(v)).toEqual([[], []]);
   });
 
-  it('vanishes with the change that carried it', () => {
+  it('disappears with its change if that is not committed', () => {
     const v = new Validator().given(
       accepted('c1', { apply: [rules] }),
       ended('c1', 'aborted'),
@@ -135,7 +135,7 @@ describe('a policy', () => {
 });
 
 describe('a commit', () => {
-  it('gives a node that was never rendered on its own no committed config, and one that has left its rollout none of it', () => {
+  it('gives no committed config to a node that was never rendered on its own, nor to one that has left its rollout', () => {
     const v = new Validator()
       .given(joined('n0'), renderedNode('n0', 'old'), reviewedNode('n0', 'old'))
       .started('c1', { n0: to('new'), n1: to('new') });

@@ -1,22 +1,26 @@
-import { byAge, fragmentId, takenReport, type FactOf } from '#libs/contracts';
+import { byAge, fragmentId, takenReport, type FactOf, type FragmentRef } from '#libs/contracts';
 import { folding, viewKey, type FactTable } from '#libs/engine';
-import { isPolicyKind } from '#libs/manifests';
+import { DEFAULT_NEEDS_TIMEOUT, durationMs, isPolicyKind } from '#libs/manifests';
 import { carriedPolicies } from '#libs/rules';
 import type { Review, State } from './state.js';
 
 /** How many reviews of ended changes are kept, to answer requests about them. */
 const KEPT_REVIEWS = 400;
 
+const DEFAULT_NEEDS_TIMEOUT_MS = durationMs(DEFAULT_NEEDS_TIMEOUT) as number;
+
 /** How each fact changes the fold of the validator. */
 const FACTS: FactTable<State> = {
   'config.accepted': (state, fact) => {
     const carried = carriedPolicies(fact);
-    const onNodes = [...fact.apply, ...fact.delete].filter(({ kind }) => !isPolicyKind(kind));
-    state.touches.set(fact.change, onNodes.map(fragmentId));
+    const onNodes = (refs: readonly FragmentRef[]) => refs.filter(({ kind }) => !isPolicyKind(kind)).map(fragmentId);
+    state.touches.set(fact.change, { applied: onNodes(fact.apply), deleted: onNodes(fact.delete) });
     if (carried.apply.length + carried.delete.length > 0) state.carried.set(fact.change, carried);
   },
-  'config.rendered': (state, { change, attempt, problems, warnings, strict }, { targets = {} }) => {
-    state.candidates.set(change, { change, attempt, targets, problems, warnings, strict, reviewed: 0 });
+  'config.rendered': (state, fact, { targets = {} }) => {
+    const { change, attempt, problems, warnings, strict, needsTimeoutMs = DEFAULT_NEEDS_TIMEOUT_MS } = fact;
+    const rendered = { change, attempt, targets, problems, warnings, strict, needsTimeoutMs };
+    state.candidates.set(change, { ...rendered, reviewed: 0, missing: [] });
     state.openCandidates.add(change);
   },
   'config.waiting': (state, { change }) => {
@@ -26,8 +30,16 @@ const FACTS: FactTable<State> = {
   },
   'config.validated': (state, { change, attempt, warnings }, { sequence }) => {
     const candidate = state.candidates.get(change);
-    if (candidate?.attempt === attempt) state.candidates.set(change, { ...candidate, reviewed: sequence });
+    if (candidate?.attempt === attempt) state.candidates.set(change, { ...candidate, reviewed: sequence, missing: [] });
+    state.blockedUntil.delete(change);
     record(state, { change, attempt, verdict: 'validated', reasons: [], warnings });
+  },
+  'config.blocked': (state, { change, attempt, reasons, untilMs }, { sequence }) => {
+    const candidate = state.candidates.get(change);
+    if (candidate?.attempt !== attempt) return;
+    state.candidates.set(change, { ...candidate, reviewed: sequence, missing: reasons });
+    state.blockedUntil.set(change, untilMs);
+    record(state, { change, attempt, verdict: 'blocked', reasons, warnings: [] });
   },
   'config.rejected': (state, { change, attempt, reasons }) => {
     forget(state, change);
@@ -78,7 +90,7 @@ function endRollout(state: State, { change }: { readonly change: string }): void
 
 function leave(state: State, change: string, node: string): void {
   const rollout = state.rollouts.get(change);
-  if (rollout?.targets[node] === undefined) return;
+  if (rollout === undefined || !Object.hasOwn(rollout.targets, node)) return;
   const targets = Object.fromEntries(Object.entries(rollout.targets).filter(([name]) => name !== node));
   state.rollouts.set(change, { ...rollout, targets });
 }
@@ -90,17 +102,23 @@ function recordInvalid(state: State, fact: FactOf<'node.lease.settled'>, sequenc
   state.lastInvalid.set(sequence);
 }
 
-function record(state: State, made: Review): void {
-  state.reviews.set(made.change, made);
-  state.touched.add(viewKey('reviews', made.change));
+function record(state: State, review: Review): void {
+  state.reviews.set(review.change, review);
+  state.touched.add(viewKey('reviews', review.change));
   if (state.reviews.size <= KEPT_REVIEWS * 2) return;
   // Sort by age: undoing a decision can change the order of the table.
   for (const old of [...state.reviews.keys()].sort(byAge).slice(0, state.reviews.size - KEPT_REVIEWS))
-    state.reviews.delete(old);
+    forgetReview(state, old);
+}
+
+function forgetReview(state: State, change: string): void {
+  state.reviews.delete(change);
+  state.touched.add(viewKey('reviews', change));
 }
 
 function forget(state: State, change: string): void {
   state.touches.delete(change);
+  state.blockedUntil.delete(change);
   if (!state.rollouts.has(change)) state.carried.delete(change);
   state.candidates.delete(change);
   state.openCandidates.delete(change);

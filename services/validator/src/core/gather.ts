@@ -1,5 +1,6 @@
 import type { Config } from '#libs/contracts';
-import { readConfigs, type ConfigName, type Gathering } from '#libs/engine';
+import { missingObjects, readConfigs, type ConfigName, type Gathering } from '#libs/engine';
+import { objectRefOf } from '#libs/manifests';
 import { policiesOf } from '#libs/rules';
 import type { ReviewResult, ReviewNeed } from './inputs.js';
 import { reviewNodes, reviewTargets, type Material } from './review.js';
@@ -7,29 +8,33 @@ import type { State } from './state.js';
 
 /** Reads the configs to review, and reviews them. */
 export function* gather(needs: readonly ReviewNeed[], state: State): Gathering<ReadonlyMap<string, ReviewResult>> {
-  const found = new Map<string, ReviewResult>();
-  for (const need of needs) found.set(need.key, yield* review(need, state));
-  return found;
+  const results = new Map<string, ReviewResult>();
+  for (const need of needs) results.set(need.key, yield* review(need, state));
+  return results;
 }
 
 function* review(need: ReviewNeed, state: State): Gathering<ReviewResult> {
-  if (need.do === 'review-nodes')
-    return yield* reviewNodes(need.nodes, materialOf(state, '', yield* byHash(need.nodes)));
-  const configs = yield* byHash(
-    Object.entries(need.targets).flatMap(([node, { from, to }]) => [
-      { node, hash: to },
-      { node, hash: from },
-    ]),
-  );
-  return yield* reviewTargets(need.targets, materialOf(state, need.change, configs));
+  if (need.do === 'review-nodes') return yield* reviewNodes(need.nodes, yield* materialOf(state, '', need.nodes));
+  const names = Object.entries(need.targets).flatMap(([node, { from, to }]) => [
+    { node, hash: to },
+    { node, hash: from },
+  ]);
+  return yield* reviewTargets(need.targets, yield* materialOf(state, need.change, names));
 }
 
-const materialOf = (state: State, change: string, configs: ReadonlyMap<string, Config>): Material => ({
-  config: (hash) => configs.get(hash),
-  capabilities: (node) => state.capabilities.get(node) ?? [],
-  labels: (node) => state.labels.get(node) ?? {},
-  policies: policiesOf('DisruptionPolicy', state.policies.values(), state.carried.get(change)),
-});
+function* materialOf(state: State, change: string, names: readonly ConfigName[]): Gathering<Material> {
+  const configs = yield* byHash(names);
+  const objects = [...configs.values()].flatMap(({ fragments }) =>
+    fragments.flatMap((entry) => objectRefOf(entry)?.sha256 ?? []),
+  );
+  return {
+    config: (hash) => configs.get(hash),
+    capabilities: (node) => state.capabilities.get(node) ?? [],
+    labels: (node) => state.labels.get(node) ?? {},
+    missingObjects: yield* missingObjects([...new Set(objects)]),
+    policies: policiesOf('DisruptionPolicy', state.policies.values(), state.carried.get(change)),
+  };
+}
 
 /** Reads each hash once: the same hash is the same content on every node. */
 function* byHash(names: readonly ConfigName[]): Gathering<ReadonlyMap<string, Config>> {

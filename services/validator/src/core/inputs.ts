@@ -5,7 +5,7 @@ import type { RequestOf } from '#libs/manifests';
 /** What the validator receives besides the ledger. */
 export type Input = { readonly type: 'request'; readonly request: Request };
 
-/** What people and tools may ask the validator. */
+/** What people and tools may request from the validator. */
 export const REQUESTS = { list: 'ops.known-bad.list', clear: 'ops.known-bad.clear' } as const;
 export type Request = RequestOf<typeof REQUESTS>;
 
@@ -17,7 +17,7 @@ export type ReviewNeed =
       readonly nodes: readonly { readonly node: string; readonly hash: string }[];
     });
 
-/** What the checks found. */
+/** The results of the checks. */
 export type ReviewResult =
   | {
       readonly did: 'review-change';

@@ -13,7 +13,7 @@ describe('clearing', () => {
   };
 
   it.each(['badbadbad', 'badbadb', 'r-badbadbad'])(
-    'lifts hash and recipe, asked for as %s, and is final for that lease',
+    'removes hash and recipe, requested as %s, and is final for that lease',
     (hash) => {
       const v = knownBad();
       expect(v.clears(hash)).toMatchObject([
@@ -33,7 +33,7 @@ describe('clearing', () => {
     },
   );
 
-  it('shows the view of each recipe and of the config again', () => {
+  it('touches the views of each recipe and of the config', () => {
     const v = knownBad();
     v.showViews();
     v.given(factOf('config.cleared', { hash: 'badbadbad', recipe: 'r-badbadbad', by: 'me', reason: 'fixed' }));
@@ -48,7 +48,7 @@ describe('clearing', () => {
     ]);
   });
 
-  it('of a recipe that two configs share lifts both', () => {
+  it('of a recipe that two configs share clears both', () => {
     const v = knownBad();
     v.started('c2', { n1: to('x') });
     v.invalid('n1', { change: 'c2', hash: 'otherhash', recipe: 'r-badbadbad', lease: 'n1-l1' });
@@ -58,7 +58,7 @@ describe('clearing', () => {
     ]);
   });
 
-  it('asked twice by what is enough of its name is done once, and what was never bad is no part of it', () => {
+  it('is done once, also if the config is named by a part of its hash or recipe', () => {
     const v = knownBad();
     v.clears('badbadbad');
     v.started('c3', { n0: to('x') });
@@ -74,7 +74,7 @@ describe('clearing', () => {
     expect(v.answers).toMatchObject([{ ok: false, code: 'not-found' }]);
   });
 
-  it('leaves what else is known-bad as it is', () => {
+  it('keeps other known-bad configs', () => {
     const v = knownBad();
     v.started('c2', { n1: to('worseworse') });
     v.invalid('n1', { change: 'c2', hash: 'worseworse', recipe: 'r-worse' });
@@ -93,14 +93,14 @@ describe('clearing', () => {
     expect(validatorCore.view(v.state, { bucket: 'reviews', key: 'c99' })).toBeUndefined();
   });
 
-  it('asked twice is done once', () => {
+  it('is done once if it is requested twice', () => {
     const v = knownBad();
     v.clears('badbadbad');
     expect(v.clears('badbadbad')).toEqual([]);
     expect(v.answers).toMatchObject([{ ok: true }]);
   });
 
-  it('does not keep a later lease from making it known-bad again', () => {
+  it('does not stop a later lease from making the config known-bad again', () => {
     const v = knownBad();
     v.clears('badbadbad');
     v.started('c2', { n0: to('badbadbad') });
@@ -110,12 +110,12 @@ describe('clearing', () => {
     expect(v.view('known-bad', 'config.badbadbad').gone).toBe(false);
   });
 
-  it('lifts every recipe that gave the hash', () => {
+  it('clears every recipe that led to the hash', () => {
     const v = knownBad();
     v.started('c2', { n1: to('x') });
     v.invalid('n1', { change: 'c2', hash: 'badbadbad', recipe: 'another', lease: 'n1-l1' });
-    const said = v.clears('badbadbad');
-    expect([...linesOf(said, 'recipe')].sort()).toEqual(['config.cleared another', 'config.cleared r-badbadbad']);
+    const facts = v.clears('badbadbad');
+    expect([...linesOf(facts, 'recipe')].sort()).toEqual(['config.cleared another', 'config.cleared r-badbadbad']);
     expect(v.view('known-bad', 'recipe.r-badbadbad').gone).toBe(true);
     expect(v.view('known-bad', 'recipe.another')).toMatchObject({ gone: true, hash: 'badbadbad', recipe: 'another' });
   });
@@ -129,7 +129,7 @@ describe('clearing', () => {
     expect(v.answers).toMatchObject([{ ok: false, code }]);
   });
 
-  it('of what is not unique is refused', () => {
+  it('is refused for a prefix that is not unique', () => {
     const v = knownBad();
     v.started('c2', { n1: to('badbadboo') });
     v.invalid('n1', { change: 'c2', hash: 'badbadboo', recipe: 'r2' });
@@ -138,8 +138,8 @@ describe('clearing', () => {
   });
 });
 
-describe('what is known-bad', () => {
-  it('is listed in pages', () => {
+describe('the list of known-bad configs', () => {
+  it('has pages', () => {
     const v = new Validator();
     for (const hash of ['b', 'a', 'c']) {
       v.started(`c${hash.charCodeAt(0)}`, { n0: to(hash) });

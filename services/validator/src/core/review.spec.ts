@@ -30,12 +30,13 @@ const material = (capabilities: readonly string[], policies: readonly Fragment[]
   config: (hash) => CONFIGS[hash],
   capabilities: () => capabilities,
   labels: (node): Readonly<Record<string, string>> => (node.startsWith('web') ? { role: 'web' } : {}),
+  missingObjects: new Set(['b'.repeat(64)]),
   policies,
 });
 const FILES = ['kind:File', 'action:restart'];
 
-describe('what a change leads to', () => {
-  it('is no reason and no wonder where the node can do it', () => {
+describe('a config in a change', () => {
+  it('is accepted without a warning if the node can run it', () => {
     expect(atOnce(reviewTargets({ n0: to('motd-2', 'motd'), n1: to('motd', '') }, material(FILES)))).toEqual({
       did: 'review-change',
       reasons: [],
@@ -44,7 +45,7 @@ describe('what a change leads to', () => {
     });
   });
 
-  it('is refused for what the node cannot do, also as its first config', () => {
+  it('is refused if the node cannot run it, also as its first config', () => {
     for (const from of ['motd', '']) {
       const { reasons, incompatible } = atOnce(reviewTargets({ n0: to('more', from) }, material(FILES)));
       expect(reasons).toMatchObject([{ fragment: 'Directory/srv', field: 'kind', code: 'capability', nodes: ['n0'] }]);
@@ -52,20 +53,21 @@ describe('what a change leads to', () => {
     }
   });
 
-  it('is not refused for what the node has already and cannot do: such a node is incompatible', () => {
+  it("is not refused for faults that the node's config already has: such a node is incompatible", () => {
     expect(atOnce(reviewTargets({ n0: to('motd-2', 'motd'), n1: to('motd', 'motd-2') }, material([])))).toMatchObject({
       reasons: [],
+      warnings: [{ fragment: 'File/motd', field: 'kind', code: 'incompatible', nodes: ['n0', 'n1'] }],
       incompatible: ['n0', 'n1'],
     });
   });
 
-  it('is refused for what it adds to old faults, and the node is then not called incompatible', () => {
+  it('is refused for new faults besides old ones, and the node is then not incompatible', () => {
     const { reasons, incompatible } = atOnce(reviewTargets({ n0: to('more', 'motd') }, material([])));
     expect(reasons.map((one) => one.fragment)).toEqual(['Directory/srv']);
     expect(incompatible).toEqual([]);
   });
 
-  it('takes the same fragment with another fault for a new one', () => {
+  it('is refused if the same fragment has another fault', () => {
     const configs: Record<string, Config> = {
       ok: { fragments: [entry('Probe', 'p', { tcp: { port: 80 } })] },
       bad: { fragments: [entry('Probe', 'p', { exec: { argv: ['true'] } })] },
@@ -78,7 +80,7 @@ describe('what a change leads to', () => {
     ]);
   });
 
-  it('is warned of where a part of it does not hold, once for all nodes, and not again while it stays so', () => {
+  it('gets one warning for all nodes if a part of it does not apply, and none if that was so before', () => {
     const part = (name: string, seq: number, mtu: number): ConfigEntry => entry('Vrf', name, { vrf: 'red', seq, mtu });
     const configs: Record<string, Config> = {
       two: { fragments: [part('a', 1, 1500), part('b', 2, 9000)] },
@@ -94,7 +96,7 @@ describe('what a change leads to', () => {
     expect(atOnce(reviewTargets({ n0: to('more', 'two') }, all)).warnings).toEqual([]);
   });
 
-  it('that is in no bucket is a reason that names the node, and the others are reviewed all the same', () => {
+  it("that is missing from the bucket is a reason with the node's name, and the others are still reviewed", () => {
     const { reasons } = atOnce(reviewTargets({ n0: to('gone', 'motd'), n1: to('more', 'motd') }, material(FILES)));
     expect(reasons.map(({ fragment: id, field, code, nodes }) => [id, field, code, nodes])).toEqual([
       ['', '', 'config-missing', ['n0']],
@@ -102,23 +104,27 @@ describe('what a change leads to', () => {
     ]);
   });
 
-  it('from a config that is in no bucket any more is reviewed as a first one', () => {
+  it('is reviewed like a first config if the previous one is missing from the bucket', () => {
     expect(atOnce(reviewTargets({ n0: to('more', 'gone') }, material(FILES))).reasons).toMatchObject([
       { fragment: 'Directory/srv' },
     ]);
   });
 
-  it('is refused for an action that the node cannot take, by the rule that asks for it and what it is about', () => {
+  it('is refused for an action that the node cannot take, with the rule that requires it and the fragment', () => {
     const { reasons, incompatible } = atOnce(
       reviewTargets({ 'web-1': to('boot', ''), n1: to('boot', '') }, material(['kind:File'], [rules])),
     );
-    expect(reasons.map(({ fragment: rule, field, code, nodes }) => [rule, field, code, nodes])).toEqual([
-      ['DisruptionPolicy/rules files /boot', '/boot/cmdline', 'capability', ['web-1']],
+    expect(reasons.map(({ code, message, nodes }) => [code, wantsOf(message), nodes])).toEqual([
+      [
+        'capability',
+        expect.stringMatching(/ for \/boot\/cmdline \(DisruptionPolicy\/rules files \/boot\)$/) as string,
+        ['web-1'],
+      ],
     ]);
     expect(incompatible).toEqual([]);
   });
 
-  it('names every rule that asks for an action which cannot be taken, and no other', () => {
+  it('names every rule that requires an impossible action, and no other', () => {
     const two = {
       ...rules,
       spec: {
@@ -132,18 +138,22 @@ describe('what a change leads to', () => {
     const { reasons } = atOnce(
       reviewTargets({ 'web-1': to('boot', '') }, material(['kind:File', 'action:daemon-reload'], [two])),
     );
-    expect(reasons.map(({ fragment: rule, field }) => [rule, field])).toEqual([
-      ['DisruptionPolicy/rules files /boot', '/boot/cmdline'],
-      ['DisruptionPolicy/rules files /etc/motd', '/etc/motd'],
+    expect(reasons.map(({ message }) => wantsOf(message))).toEqual([
+      'the change needs restart for /boot/cmdline (DisruptionPolicy/rules files /boot)',
+      'the change needs restart for /etc/motd (DisruptionPolicy/rules files /etc/motd)',
     ]);
-    expect(
-      atOnce(reviewTargets({ 'web-1': to('boot', '') }, material(['kind:File', 'action:restart'], [two]))).reasons,
-    ).toMatchObject([{ fragment: 'DisruptionPolicy/rules files /etc/motd' }]);
+    const withRestart = material(['kind:File', 'action:restart'], [two]);
+    const other = atOnce(reviewTargets({ 'web-1': to('boot', '') }, withRestart)).reasons;
+    expect(other.map(({ message }) => wantsOf(message))).toEqual([
+      'the change needs daemon-reload for /etc/motd (DisruptionPolicy/rules files /etc/motd)',
+    ]);
   });
 });
 
-describe('what nodes have outside rollouts', () => {
-  it('is reviewed whole: each node is told its own reasons, none if it is well', () => {
+const wantsOf = (message: string): string => message.split(', which')[0] as string;
+
+describe('a config outside rollouts', () => {
+  it('is reviewed completely, with the reasons for each node', () => {
     const reviewed = atOnce(
       reviewNodes(
         [
@@ -165,5 +175,37 @@ describe('what nodes have outside rollouts', () => {
       ['n1', [['Directory/srv', 'capability', ['n1']]]],
       ['n2', [['', 'config-missing', ['n2']]]],
     ]);
+  });
+});
+
+describe('content in the object store', () => {
+  const stored = (sha256: string): Config => ({
+    fragments: [entry('File', 'image', { path: '/image', contentFrom: { object: 'x.tar', sha256 } })],
+  });
+  const configs: Readonly<Record<string, Config>> = {
+    here: stored('a'.repeat(64)),
+    missing: stored('b'.repeat(64)),
+    more: { fragments: [...stored('b'.repeat(64)).fragments, file('motd')] },
+  };
+  const given = { ...material(FILES), config: (hash: string) => configs[hash] };
+
+  it('must be there before a change refers to it', () => {
+    expect(atOnce(reviewTargets({ n0: to('here', '') }, given)).reasons).toEqual([]);
+    expect(atOnce(reviewTargets({ n0: to('missing', 'here') }, given)).reasons).toEqual([
+      {
+        fragment: 'File/image',
+        field: 'spec.contentFrom',
+        code: 'missing-object',
+        message: `the object store has no x.tar with sha256 ${'b'.repeat(64)}: upload the file with sluice upload`,
+        nodes: ['n0'],
+      },
+    ]);
+  });
+
+  it('does not reject a change that does not touch it', () => {
+    expect(atOnce(reviewTargets({ n0: to('more', 'missing') }, given))).toMatchObject({
+      reasons: [],
+      incompatible: ['n0'],
+    });
   });
 });

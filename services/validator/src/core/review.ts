@@ -3,12 +3,13 @@ import { PAUSE, type Steps } from '#libs/engine';
 import {
   effectivePolicy,
   planActions,
-  type ActionPlan,
+  leftOut,
   mergeReasons,
   newReasons,
   reviewActions,
   reviewConfig,
   reviewWarnings,
+  type ReviewedNode,
 } from '#libs/rules';
 import type { ReviewResult } from './inputs.js';
 
@@ -18,13 +19,15 @@ export interface Material {
   config(hash: string): Config | undefined;
   capabilities(node: string): readonly string[];
   labels(node: string): Readonly<Record<string, string>>;
+  /** Objects that a config refers to and that are not in the object store, by sha256. */
+  readonly missingObjects: ReadonlySet<string>;
   /** The `DisruptionPolicy` fragments that would apply to the leases of this change. */
   readonly policies: readonly Fragment[];
 }
 
 /**
- * Reviews every target of a change. A node whose current config has the same faults is incompatible, and is no reason
- * to reject the change. Pauses after each node.
+ * Reviews every target of a change. A node whose current config has the same faults is incompatible, which is a warning
+ * and no reason to reject the change. Pauses after each node.
  */
 export function* reviewTargets(
   targets: Targets,
@@ -40,31 +43,21 @@ export function* reviewTargets(
       reasons.push(missing(node, target.to));
       continue;
     }
-    const reviewed = { name: node, capabilities: material.capabilities(node) };
+    const reviewed = reviewedNode(node, material);
     const from = target.from === '' ? undefined : material.config(target.from);
     const found = reviewConfig(config, reviewed);
     const fresh = newReasons(found, from === undefined ? [] : reviewConfig(from, reviewed));
-    const { actions, because } = planActions(
-      from ?? EMPTY_CONFIG,
-      config,
-      effectivePolicy(material.policies, material.labels(node)),
-    );
-    reasons.push(...fresh, ...actionReasons(because, reviewActions(actions, reviewed.capabilities), node));
+    const plan = planActions(from ?? EMPTY_CONFIG, config, effectivePolicy(material.policies, material.labels(node)));
+    const actionReasons = reviewActions(plan, reviewed.capabilities).map((reason) => ({ ...reason, nodes: [node] }));
+    reasons.push(...fresh, ...actionReasons);
     warnings.push(
       ...newReasons(reviewWarnings(config, reviewed), from === undefined ? [] : reviewWarnings(from, reviewed)),
     );
-    if (fresh.length === 0 && found.length > 0) incompatible.push(node);
+    if (fresh.length > 0 || found.length === 0) continue;
+    incompatible.push(node);
+    warnings.push(...leftOut(found, node));
   }
   return { did: 'review-change', reasons, warnings: mergeReasons(warnings), incompatible };
-}
-
-/** Reasons for actions that a node cannot take: the rule that requires the action, and what it applies to. */
-function actionReasons(because: ActionPlan['because'], reasons: readonly Reason[], node: string): readonly Reason[] {
-  return reasons.flatMap((reason) => {
-    const asking = because.filter(({ actions }) => actions.some(({ kind }) => reason.message.includes(` ${kind},`)));
-    const found = asking.length === 0 ? [{ rule: '', what: '' }] : asking;
-    return found.map(({ rule, what }) => ({ ...reason, fragment: rule, field: what, nodes: [node] }));
-  });
 }
 
 /** Reviews configs of nodes outside rollouts. Pauses per node. */
@@ -76,11 +69,17 @@ export function* reviewNodes(
   for (const { node, hash } of nodes) {
     yield PAUSE;
     const config = material.config(hash);
-    const reviewed = { name: node, capabilities: material.capabilities(node) };
+    const reviewed = reviewedNode(node, material);
     reasons.set(node, config === undefined ? [missing(node, hash)] : reviewConfig(config, reviewed));
   }
   return { did: 'review-nodes', reasons };
 }
+
+const reviewedNode = (name: string, { capabilities, missingObjects }: Material): ReviewedNode => ({
+  name,
+  capabilities: capabilities(name),
+  missingObjects,
+});
 
 const missing = (node: string, hash: string): Reason =>
   reasonFor({ nodes: [node] }, 'config-missing', `the config ${hash.slice(0, 12)} is not in the bucket configs`);

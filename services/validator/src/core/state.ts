@@ -1,5 +1,6 @@
 import type { Fragment, Reason, Targets } from '#libs/contracts';
-import type { CarriedPolicies, KnownBadStory } from '#libs/rules';
+import { DEFAULT_NEEDS_TIMEOUT, durationMs } from '#libs/manifests';
+import type { CarriedPolicies, KnownBadStory, Touched } from '#libs/rules';
 import { Cell, dumpTables, loadTables, SortedSet, Table, UndoLog } from '#libs/engine';
 
 /** A change between its rendering and its start. */
@@ -8,12 +9,16 @@ export interface Candidate {
   readonly attempt: number;
   readonly targets: Targets;
   readonly problems: readonly Reason[];
-  /** What rendering warned of. */
+  /** The warnings of rendering. */
   readonly warnings: readonly Reason[];
   /** Whether a warning rejects it. */
   readonly strict: boolean;
   /** Sequence of the last review of this attempt; 0 for none. */
   readonly reviewed: number;
+  /** How long it may wait for missing references. */
+  readonly needsTimeoutMs: number;
+  /** The missing references that the last review found; empty if it does not wait. */
+  readonly missing: readonly Reason[];
 }
 
 /** A forward lease that ended as `invalid` and must be judged. */
@@ -35,7 +40,7 @@ export interface ClearedStory extends Story {
 export interface Review {
   readonly change: string;
   readonly attempt: number;
-  readonly verdict: 'validated' | 'rejected';
+  readonly verdict: 'validated' | 'blocked' | 'rejected';
   readonly reasons: readonly Reason[];
   readonly warnings: readonly Reason[];
 }
@@ -54,7 +59,9 @@ export class State {
   readonly policies = new Table<string, Fragment>(this.undo);
   readonly carried = new Table<string, CarriedPolicies>(this.undo);
   /** The fragments that open changes touch on nodes, by id. */
-  readonly touches = new Table<string, readonly string[]>(this.undo);
+  readonly touches = new Table<string, Touched>(this.undo);
+  /** Changes that wait for missing references → until when, in milliseconds since 1970. */
+  readonly blockedUntil = new Table<string, number>(this.undo);
   readonly candidates = new Table<string, Candidate>(this.undo);
   /** Targets of open rollouts, and whether these are complete. */
   readonly rollouts = new Table<string, { readonly targets: Targets; readonly complete: boolean }>(this.undo);
@@ -81,6 +88,7 @@ const TABLES = [
   'policies',
   'carried',
   'touches',
+  'blockedUntil',
   'candidates',
   'rollouts',
   'unjudged',
@@ -100,11 +108,20 @@ export const dump = (state: State): unknown => ({
 
 /** From each version to the next. */
 export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> = {
-  // Version 3 knew of no change that a warning rejects.
+  // Version 3 had no strict changes, which a warning rejects.
   3: (dumped) => {
     const all = dumped as { readonly candidates: readonly (readonly [string, object])[] };
     const candidates = all.candidates.map(([change, row]) => [change, { ...row, warnings: [], strict: false }]);
     return { ...all, candidates };
+  },
+  // Version 4 had no changes that wait for missing references.
+  4: (dumped) => {
+    type Rows<T> = readonly (readonly [string, T])[];
+    const all = dumped as { readonly candidates: Rows<object>; readonly touches: Rows<readonly string[]> };
+    const needsTimeoutMs = durationMs(DEFAULT_NEEDS_TIMEOUT);
+    const candidates = all.candidates.map(([change, row]) => [change, { ...row, needsTimeoutMs, missing: [] }]);
+    const touches = all.touches.map(([change, applied]) => [change, { applied, deleted: [] }]);
+    return { ...all, candidates, touches, blockedUntil: [] };
   },
 };
 

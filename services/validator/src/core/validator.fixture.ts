@@ -3,7 +3,7 @@ import { accepted, factOf, LedgerCopy, MemoryLedger, renderedChange } from '#lib
 import { validatorCore, type Input, type ReviewResult, type ReviewNeed, type State } from './index.js';
 import type { Request } from './inputs.js';
 
-/** The validator on a ledger in memory; what reading the configs would find is said by the spec. */
+/** The validator on a ledger in memory. The spec provides the results of reading the configs. */
 export class Validator extends LedgerCopy<State, Input, ReviewNeed, ReviewResult> {
   reasons: readonly Reason[] = [];
   warnings: readonly Reason[] = [];
@@ -22,7 +22,7 @@ export class Validator extends LedgerCopy<State, Input, ReviewNeed, ReviewResult
     return { did: 'review-nodes', reasons: this.nodeReasons };
   }
 
-  /** A change that was rendered, and its review. */
+  /** A rendered change, and its review. */
   rendered(change: string, targets: Targets, attempt = 1): readonly NewFact[] {
     return this.given(accepted(change), renderedChange(change, targets, { attempt })).when();
   }
@@ -31,7 +31,7 @@ export class Validator extends LedgerCopy<State, Input, ReviewNeed, ReviewResult
     this.rendered(change, targets);
     return this.given(factOf('rollout.started', { change }));
   }
-  /** A node says of its forward lease that the config is bad. */
+  /** A node reports its forward lease as `invalid`. */
   invalid(
     node: string,
     {

@@ -13,37 +13,36 @@ import {
   reviewedNode,
   validated,
 } from '#libs/testing';
-import { validatorCore } from './index.js';
 import { to, Validator } from './validator.fixture.js';
 
 const reasonsOf = (fact: NewFact | undefined): readonly Reason[] =>
   fact?.type === 'config.rejected' ? fact.reasons : [];
 
 describe('a review', () => {
-  it('names the attempt that it judged', () => {
+  it('names its attempt', () => {
     expect(linesOf(new Validator().rendered('c1', { n0: to('new') }, 3), 'change', 'attempt')).toEqual([
       'config.validated c1 3',
     ]);
   });
 
-  it('is one answer with every reason, those of rendering too', () => {
+  it('is one answer with every reason, including those of rendering', () => {
     const v = new Validator();
     v.reasons = [reason('conflict'), reason('capability')];
     v.given(
       accepted('c1'),
       renderedChange('c1', { n0: to('new') }, { problems: [{ ...reason('unknown-key'), field: 'spec.content' }] }),
     );
-    const [said] = v.when();
-    expect(said).toMatchObject({ type: 'config.rejected', stage: 'review', attempt: 1 });
+    const [fact] = v.when();
+    expect(fact).toMatchObject({ type: 'config.rejected', stage: 'review', attempt: 1 });
     expect(
-      reasonsOf(said)
+      reasonsOf(fact)
         .map(({ code }) => code)
         .sort(),
     ).toEqual(['capability', 'conflict', 'unknown-key']);
     expect(v.view('reviews', 'c1')).toMatchObject({ verdict: 'rejected', attempt: 1 });
   });
 
-  it('says nothing of a field that could not be rendered', () => {
+  it('skips fields that could not be rendered', () => {
     const v = new Validator();
     v.reasons = [
       { ...reason('bad-path'), fragment: 'File/a', field: 'spec.path' },
@@ -67,7 +66,7 @@ describe('a review', () => {
     expect(v.reviews).toBe(1);
   });
 
-  it('of another attempt is another review', () => {
+  it('is repeated for another attempt', () => {
     const v = new Validator();
     v.rendered('c1', { n0: to('new') });
     expect(linesOf(v.given(renderedChange('c1', { n0: to('new') }, { attempt: 2 })).when(), 'attempt')).toEqual([
@@ -75,13 +74,13 @@ describe('a review', () => {
     ]);
   });
 
-  it('names the nodes that the committed state does not fit either', () => {
+  it('also names nodes on which the committed state does not fit', () => {
     const v = new Validator();
     v.incompatible = ['n7'];
     expect(v.rendered('c1', { n0: to('new') })).toMatchObject([{ type: 'config.validated', incompatible: ['n7'] }]);
   });
 
-  it('of each of two changes looks at its own targets, and at no other', () => {
+  it("of two changes checks each change's own targets only", () => {
     const v = new Validator().given(
       accepted('c1'),
       accepted('c2'),
@@ -107,7 +106,7 @@ describe('a review', () => {
     expect([decision.facts, decision.needs.map((need) => need.do)]).toEqual([[], ['review-change']]);
   });
 
-  it('tells what it warns of, and refuses nothing for it', () => {
+  it('lists warnings, and does not refuse because of them', () => {
     const v = new Validator();
     v.warnings = [reason('deprecated')];
     expect(v.rendered('c1', { n0: to('new') })).toMatchObject([
@@ -145,7 +144,7 @@ describe('a review', () => {
     ]);
   });
 
-  it('shows the first hundred of its reasons and of its warnings; the ledger has more', () => {
+  it('shows the first hundred of its reasons and of its warnings, and the ledger has all', () => {
     const many = Array.from({ length: 150 }, (_, i) => reason(`r${i}`));
     const v = new Validator();
     v.warnings = many;
@@ -158,16 +157,19 @@ describe('a review', () => {
     expect(v.view('reviews', 'c2').reasons.map(({ code }) => code)).toEqual(many.slice(0, 100).map(({ code }) => code));
   });
 
-  it('of long ago is forgotten, and in every copy the same: in one that gave the latest as in one that only reads', () => {
+  it('of an old change is forgotten in the same way by every copy, whether it made the latest one or only reads', () => {
     const v = new Validator().given(...Array.from({ length: 800 }, (_, i) => validated(`c${i + 1}`)));
     expect(v.state.reviews.size).toBe(800);
     v.rendered('c801', { n0: to('new') });
     const kept = Array.from({ length: 400 }, (_, i) => `c${i + 402}`);
     expect([...v.state.reviews.keys()].sort()).toEqual([...kept].sort());
-    expect([...new Validator(v.ledger).read().state.reviews.keys()].sort()).toEqual([...kept].sort());
+    const reader = new Validator(v.ledger).read();
+    expect([...reader.state.reviews.keys()].sort()).toEqual([...kept].sort());
+    expect(reader.core.forgets).toEqual(['reviews']);
+    expect(reader.core.takeTouched(reader.state).has('reviews/c1')).toBe(true);
   });
 
-  it('waits with what its change does when something came before it after all', () => {
+  it('is not given while its change waits for another one', () => {
     const v = new Validator().given(
       accepted('c1'),
       renderedChange('c1', { n0: to('new') }),
@@ -177,7 +179,7 @@ describe('a review', () => {
     expect(v.reviews).toBe(0);
   });
 
-  it('of a change that has started, was refused or is superseded is not made again', () => {
+  it('is not repeated for a change that has started, was refused or is superseded', () => {
     const bad = { n1: to('bad') };
     const v = new Validator().started('c1', { n0: to('bad') }).started('c2', bad);
     v.rendered('c3', bad);
@@ -189,7 +191,7 @@ describe('a review', () => {
     expect(linesOf(v.invalid('n0'), 'change')).toEqual(['config.judged c1']);
   });
 
-  it('given before its attempt was recreated does not stand for that', () => {
+  it('of an attempt before it was recreated does not count', () => {
     const v = new Validator().given(
       accepted('c1'),
       renderedChange('c1', { n0: to('x') }, { attempt: 2 }),
@@ -198,12 +200,12 @@ describe('a review', () => {
     expect(linesOf(v.when(), 'change', 'attempt')).toEqual(['config.validated c1 2']);
   });
 
-  it('is given to nothing that has ended', () => {
+  it('is not given to a change that has ended', () => {
     const v = new Validator().given(accepted('c1'), renderedChange('c1', { n0: to('new') }), ended('c1', 'aborted'));
     expect(v.when()).toEqual([]);
   });
 
-  it('refuses a hash or a recipe that is known-bad, with the story', () => {
+  it('refuses a known-bad hash or recipe, with its history', () => {
     const v = new Validator().started('c1', { n0: to('bad') });
     v.invalid('n0');
     v.given(ended('c1', 'reverted'));
@@ -211,15 +213,15 @@ describe('a review', () => {
       ['c2', to('bad', 'old', 'other')],
       ['c3', to('other', 'old', 'r-bad')],
     ] as const) {
-      const [said] = v.rendered(change, { n1: target });
-      expect(said).toMatchObject({ type: 'config.rejected', reasons: [{ code: 'known-bad', nodes: ['n1'] }] });
-      expect(reasonsOf(said)[0]?.message).toMatch(
+      const [fact] = v.rendered(change, { n1: target });
+      expect(fact).toMatchObject({ type: 'config.rejected', reasons: [{ code: 'known-bad', nodes: ['n1'] }] });
+      expect(reasonsOf(fact)[0]?.message).toMatch(
         /n0 reported it as invalid in c1 .*the unit does not parse.*sluice clear bad/,
       );
     }
   });
 
-  it('that refuses what is known-bad names each fragment that the change brings to nodes, and no policy', () => {
+  it('that refuses a known-bad config names each fragment that the change brings to nodes, and no policy', () => {
     const v = new Validator().started('c1', { n0: to('bad') });
     v.invalid('n0');
     v.given(
@@ -234,7 +236,7 @@ describe('a review', () => {
     expect(reasonsOf(v.when()[0])).toMatchObject([{ fragment: '', code: 'known-bad' }]);
   });
 
-  it('tells whether it is the config that is known-bad, or what it is made of', () => {
+  it('says whether the config itself or its recipe is known-bad', () => {
     const v = new Validator().started('c1', { n0: to('badbadbadbadbad') });
     v.invalid('n0', { hash: 'badbadbadbadbad' });
     expect(reasonsOf(v.rendered('c2', { n1: to('badbadbadbadbad', 'old', 'other') })[0])[0]?.message).toMatch(
@@ -245,7 +247,7 @@ describe('a review', () => {
     );
   });
 
-  it('says once that a config is known-bad, also of nodes whose config is made of the same fragments', () => {
+  it('names a known-bad config once, including nodes whose config has the same fragments', () => {
     const v = new Validator().started('c1', { n0: to('badbadbadbadbad') });
     v.invalid('n0', { hash: 'badbadbadbadbad' });
     const targets = { n0: to('badbadbadbadbad'), n1: to('other', 'old', 'r-bad') };
@@ -254,25 +256,25 @@ describe('a review', () => {
     ]);
   });
 
-  it('asks about known-bad only where the change alters the config', () => {
+  it('checks for known-bad only where the change alters the config', () => {
     const v = new Validator().started('c1', { n0: to('bad') });
     v.invalid('n0');
     expect(linesOf(v.rendered('c2', { n1: to('bad', 'bad') }))).toEqual(['config.validated']);
   });
 
-  it('takes the same fragment in another recipe as new', () => {
+  it('counts the same fragment in another recipe as new', () => {
     const v = new Validator().started('c1', { n0: to('bad') });
     v.invalid('n0');
     expect(linesOf(v.rendered('c2', { n0: to('bad-and-more') }))).toEqual(['config.validated']);
   });
 
-  it('is made again, after the judgement, when a node has found one of its configs invalid since', () => {
+  it('is repeated, after the judgement, if a node has reported one of its configs as invalid since', () => {
     const v = new Validator().started('c1', { n0: to('bad') });
     v.rendered('c2', { n1: to('bad') });
     expect(linesOf(v.invalid('n0'), 'change')).toEqual(['config.judged c1', 'config.rejected c2']);
   });
 
-  it('made again after a sparing lets the change go', () => {
+  it('that is repeated after a config was cleared accepts the change', () => {
     const v = new Validator().given(joined('n9'), renderedNode('n9', 'bad'), reviewedNode('n9', 'bad'));
     v.started('c1', { n0: to('bad') });
     v.rendered('c2', { n1: to('bad') });
@@ -282,31 +284,31 @@ describe('a review', () => {
     ]);
   });
 
-  it('is made again for the hash that was found invalid, whatever it is made of', () => {
+  it('is repeated for an invalid hash, whatever its recipe', () => {
     const v = new Validator().started('c1', { n0: to('bad') });
     v.rendered('c2', { n1: to('bad', 'old', 'other') });
     expect(linesOf(v.invalid('n0'), 'change')).toEqual(['config.judged c1', 'config.rejected c2']);
   });
 
-  it('of a change whose recipe is not told is not made again for another such', () => {
+  it('is not repeated for another change if the recipe is unknown', () => {
     const v = new Validator().started('c1', { n0: to('bad', 'old', '') });
     v.rendered('c2', { n1: to('good', 'old', '') });
     expect(linesOf(v.invalid('n0', { recipe: '' }))).toEqual(['config.judged']);
   });
 
-  it('has its view shown', () => {
+  it('touches its view', () => {
     const v = new Validator().given(validated('c1'));
-    expect([...validatorCore.takeTouched(v.state)]).toEqual(['reviews/c1']);
+    expect([...v.core.takeTouched(v.state)]).toEqual(['reviews/c1']);
   });
 
-  it('is made again for the recipe that was found invalid, and not where the change leaves the node as it is', () => {
+  it('is repeated for an invalid recipe, but not if the change does not alter the node', () => {
     const v = new Validator().started('c1', { n0: to('bad') });
     v.rendered('c2', { n1: to('other', 'old', 'r-bad') });
     v.rendered('c3', { n2: to('bad', 'bad') });
     expect(linesOf(v.invalid('n0'), 'change')).toEqual(['config.judged c1', 'config.rejected c2']);
   });
 
-  it('is not made again for what was found invalid before, or elsewhere', () => {
+  it('is not repeated for an invalid config from before, or from elsewhere', () => {
     const v = new Validator().started('c1', { n0: to('bad') });
     v.rendered('c2', { n1: to('good') });
     expect(linesOf(v.invalid('n0'))).toEqual(['config.judged']);

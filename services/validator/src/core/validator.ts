@@ -15,7 +15,16 @@ import {
   type ViewBody,
   type ViewKey,
 } from '#libs/engine';
-import { besides, boundReasons, knownBadReasons, knownBadWords, mergeReasons } from '#libs/rules';
+import { durationText, MAX_DURATION_MS } from '#libs/manifests';
+import {
+  besides,
+  boundReasons,
+  knownBadReasons,
+  knownBadWords,
+  mergeReasons,
+  outcomeOfReview,
+  type Touched,
+} from '#libs/rules';
 import { evolve, reads } from './evolve.js';
 import { gather } from './gather.js';
 import type { Input, Request, ReviewNeed, ReviewResult } from './inputs.js';
@@ -35,7 +44,7 @@ const NODES_AT_ONCE = 500;
  */
 export const validatorCore: Core<State, Input, ReviewNeed, ReviewResult> = {
   name: 'validator',
-  version: 4,
+  version: 5,
   migrations: MIGRATIONS,
   reads,
   wantsTargets: true,
@@ -46,6 +55,7 @@ export const validatorCore: Core<State, Input, ReviewNeed, ReviewResult> = {
   takeTouched,
   viewKeys,
   view,
+  forgets: ['reviews'],
   dump,
   load,
 };
@@ -59,7 +69,7 @@ function decide(
   return decided<State, Input, ReviewNeed>(state, now, evolve, (draft) => {
     judgeAll(draft);
     for (const input of inputs) {
-      if (draft.full) draft.held.add(input);
+      if (draft.full) draft.waiting.add(input);
       else draft.answers.set(input, answer(draft, input.request));
     }
     reviewChanges(draft, gathered);
@@ -70,12 +80,16 @@ function decide(
 function reviewChanges(draft: ValidatorDraft, gathered: ReadonlyMap<string, ReviewResult>): void {
   for (const name of [...draft.state.openCandidates]) {
     const candidate = draft.state.candidates.get(name);
-    if (draft.full || candidate === undefined || !needsReview(draft.state, candidate)) continue;
+    if (draft.full || candidate === undefined) continue;
+    if (!needsReview(draft.state, candidate)) {
+      endWaiting(draft, candidate);
+      continue;
+    }
     const key = `change|${name}|${candidate.attempt}`;
-    const found = gathered.get(key);
-    if (found?.did !== 'review-change')
+    const result = gathered.get(key);
+    if (result?.did !== 'review-change')
       draft.need({ key, do: 'review-change', change: name, targets: candidate.targets });
-    else reviewChange(draft, candidate, found);
+    else reviewChange(draft, candidate, result);
   }
 }
 
@@ -105,8 +119,20 @@ function reviewChange(
     ...reasonsOfKnownBad(draft.state, candidate),
     ...(candidate.strict ? [...candidate.warnings, ...found.warnings] : []),
   ]);
-  if (reasons.length > 0)
-    return draft.emit({ type: 'config.rejected', change, stage: 'review', attempt, reasons: boundReasons(reasons) });
+  const outcome = outcomeOfReview(reasons, draft.state.touches.get(change) ?? NOTHING, candidate.strict);
+  if (outcome.needs.length > 0) {
+    const untilMs = draft.state.blockedUntil.get(change) ?? draft.now.wallMs + candidate.needsTimeoutMs;
+    const { needs } = outcome;
+    return draft.emit({
+      type: 'config.blocked',
+      change,
+      attempt,
+      needs,
+      reasons: boundReasons(outcome.reasons),
+      untilMs,
+    });
+  }
+  if (reasons.length > 0) return reject(draft, candidate, outcome.reasons);
   draft.emit({
     type: 'config.validated',
     change,
@@ -116,17 +142,38 @@ function reviewChange(
   });
 }
 
+const NOTHING: Touched = { applied: [], deleted: [] };
+
+function reject(draft: ValidatorDraft, { change, attempt }: Candidate, reasons: readonly Reason[]): void {
+  draft.emit({ type: 'config.rejected', change, stage: 'review', attempt, reasons: boundReasons(reasons) });
+}
+
+/** Rejects a change that has waited for missing references for too long. */
+function endWaiting(draft: ValidatorDraft, candidate: Candidate): void {
+  const untilMs = draft.state.blockedUntil.get(candidate.change);
+  if (candidate.missing.length === 0 || untilMs === undefined) return;
+  const leftMs = untilMs - draft.now.wallMs;
+  if (leftMs > 0) return draft.wakeAt(draft.now.monotonicMs + Math.min(leftMs, MAX_DURATION_MS));
+  const waited = `the change waited ${durationText(candidate.needsTimeoutMs)} for it`;
+  reject(
+    draft,
+    candidate,
+    candidate.missing.map((reason) => ({ ...reason, message: `${reason.message}: ${waited}` })),
+  );
+}
+
 /** Known-bad configs among the targets. Nodes whose config does not change are not checked. */
 function reasonsOfKnownBad(state: State, candidate: Candidate): readonly Reason[] {
-  const found = altered(candidate).flatMap(([node, target]) => {
+  const result = altered(candidate).flatMap(([node, target]) => {
     const byHash = state.knownBad.get(target.to);
     const story = byHash ?? state.knownBad.get(state.badRecipes.get(target.recipe) ?? '');
     return story === undefined ? [] : [{ node, story, isItself: byHash !== undefined }];
   });
   // Several nodes may have configs of the same fragments: one message for all of them is enough.
-  const itself = new Set(found.filter(({ isItself }) => isItself).map(({ story }) => story.hash));
-  const touched = state.touches.get(candidate.change) ?? [];
-  return found.flatMap(({ node, story }) =>
+  const itself = new Set(result.filter(({ isItself }) => isItself).map(({ story }) => story.hash));
+  const { applied, deleted } = state.touches.get(candidate.change) ?? NOTHING;
+  const touched = [...applied, ...deleted];
+  return result.flatMap(({ node, story }) =>
     knownBadReasons(touched, node, knownBadWords(story, itself.has(story.hash))),
   );
 }
@@ -152,7 +199,7 @@ function reviewNodes(draft: ValidatorDraft, gathered: ReadonlyMap<string, Review
 function answer(draft: ValidatorDraft, request: Request): Answer {
   switch (request.op) {
     case 'list': {
-      const { shown, next } = pageOf([...draft.state.knownBad.keys()].sort(), request, (hash) => hash);
+      const { items: shown, next } = pageOf([...draft.state.knownBad.keys()].sort(), request, (hash) => hash);
       return answered({ knownBad: shown.map((hash) => knownBadView(draft.state, `config.${hash}`)), ...next });
     }
     case 'clear':

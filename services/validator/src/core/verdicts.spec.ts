@@ -5,21 +5,31 @@ import { to, Validator } from './validator.fixture.js';
 const judged = (facts: readonly unknown[]) => linesOf(facts as never, 'hash', 'lease', 'knownBad', 'clearedBecause');
 
 /**
- * A lease of a node that ended with a report; `says`: what that says is in force, if it is not what the lease led to.
+ * A lease of a node that ended with a report; `says`: the config in force in the report, if it is not the one of the
+ * lease.
  */
-const leaseEnded = (node: string, { hash, says }: { readonly hash: string; readonly says: string }) =>
+const leaseEnded = (node: string, { hash, reported }: { readonly hash: string; readonly reported: string }) =>
   factOf('node.lease.settled', {
     node,
     pool: 'default',
     lease: `${node}-l1`,
     kind: 'corrective',
     hash,
-    because: says === '' ? 'applied' : 'failed',
-    report: { incarnation: 1, nonce: 1, seq: 1, hash: says, verdict: '', bootId: '', reportSequence: 1 },
+    because: reported === '' ? 'applied' : 'failed',
+    report: {
+      incarnation: 1,
+      nonce: 1,
+      seq: 1,
+      hash: reported,
+      verdict: '',
+      bootId: '',
+      reportSequence: 1,
+      notUndone: [],
+    },
   });
 
 describe('a judgement', () => {
-  it('makes hash and recipe of an invalid known-bad, once, by lease', () => {
+  it('makes the hash and the recipe of an invalid config known-bad, once per lease', () => {
     const v = new Validator().started('c1', { n0: to('bad') });
     expect(v.invalid('n0')).toMatchObject([
       {
@@ -46,7 +56,7 @@ describe('a judgement', () => {
       'it is the committed config of n9',
     ],
     [
-      'a last good one',
+      'the last good config of another node',
       (v: Validator) => v.started('c5', { n9: to('next', 'bad') }),
       'it is the last good config of n9',
     ],
@@ -56,17 +66,17 @@ describe('a judgement', () => {
       'it is the config of n9 in c5, which is complete',
     ],
     [
-      'what a lease outside rollouts led to',
-      (v: Validator) => v.given(leaseEnded('n9', { hash: 'bad', says: '' })),
+      'the config of a lease outside rollouts',
+      (v: Validator) => v.given(leaseEnded('n9', { hash: 'bad', reported: '' })),
       'it is the last good config of n9',
     ],
     [
-      'what a lease outside rollouts left in force',
-      (v: Validator) => v.given(leaseEnded('n9', { hash: 'other', says: 'bad' })),
+      'a config that a lease outside rollouts left in force',
+      (v: Validator) => v.given(leaseEnded('n9', { hash: 'other', reported: 'bad' })),
       'it is the last good config of n9',
     ],
     [
-      'what a node outside rollouts has in force',
+      'the active config of a node outside rollouts',
       (v: Validator) => v.given(factOf('node.reported', { node: 'n9', hash: 'bad', report: 'announced' })),
       'it is the last good config of n9',
     ],
@@ -78,7 +88,7 @@ describe('a judgement', () => {
     expect(v.invalid('n0')).toMatchObject([{ type: 'config.judged', knownBad: false, clearedBecause }]);
   });
 
-  it('is not moved to mercy by the node itself, nor by other targets of the same rollout', () => {
+  it('does not clear a config because of the node itself, or of other targets of the same rollout', () => {
     const v = new Validator().started('c1', { n0: to('bad'), n1: to('bad') });
     v.given(
       factOf('node.reported', { node: 'n1', hash: 'bad', report: 'applied', verdict: 'applied' }),
@@ -87,7 +97,7 @@ describe('a judgement', () => {
     expect(v.invalid('n0')).toMatchObject([{ knownBad: true }]);
   });
 
-  it('is not moved to mercy by a node that has left', () => {
+  it('does not clear a config because of a node that has left', () => {
     const v = new Validator().given(joined('n9'), renderedNode('n9', 'bad'), left('n9'));
     v.started('c1', { n0: to('bad') });
     expect(v.invalid('n0')).toMatchObject([{ knownBad: true }]);
@@ -96,18 +106,18 @@ describe('a judgement', () => {
   it.each([
     ['ended', (v: Validator) => v.given(ended('c5', 'reverted'))],
     ['is superseded', (v: Validator) => v.given(factOf('rollout.superseded', { change: 'c5' }))],
-    ['is committed, and left the node behind', (v: Validator) => v.given(committed('c5'))],
+    ['is committed, and did not reach the node', (v: Validator) => v.given(committed('c5'))],
     [
-      'has lost the node to a rendering of its own',
+      'no longer includes the node, because the node was rendered on its own',
       (v: Validator) => v.given(renderedNode('n9', 'x', { outdatedIn: ['c5'] })),
     ],
-  ])('is not moved to mercy by a rollout that %s', (_, over) => {
+  ])('does not clear a config because of a rollout that %s', (_, over) => {
     const v = new Validator().started('c5', { n9: to('next', 'bad') });
     over(v).started('c1', { n0: to('bad') });
     expect(judged(v.invalid('n0'))).toEqual(['config.judged bad n0-l1 true']);
   });
 
-  it('spares what other targets of a rollout had, when one of them has left it', () => {
+  it('clears what other targets of a rollout had, if one of them has left it', () => {
     const v = new Validator()
       .started('c5', { n8: to('next', 'bad'), n9: to('next', 'bad') })
       .given(renderedNode('n9', 'x', { outdatedIn: ['c5', 'c6'] }));
@@ -115,7 +125,7 @@ describe('a judgement', () => {
     expect(v.invalid('n0')).toMatchObject([{ knownBad: false, clearedBecause: 'it is the last good config of n8' }]);
   });
 
-  it('spares what a complete rollout has brought where only another target of it led elsewhere', () => {
+  it('clears what a complete rollout committed if only another of its targets led elsewhere', () => {
     const v = new Validator()
       .started('c5', { n8: to('other'), n9: to('bad') })
       .given(factOf('rollout.complete', { change: 'c5' }));
@@ -125,7 +135,7 @@ describe('a judgement', () => {
     ]);
   });
 
-  it('is not moved to mercy by another config that is committed, in force or last good', () => {
+  it('does not clear a config because another config is committed, in force or last good', () => {
     const v = new Validator().given(
       joined('n9'),
       renderedNode('n9', 'good'),
@@ -137,9 +147,9 @@ describe('a judgement', () => {
     expect(judged(v.invalid('n0'))).toEqual(['config.judged bad n0-l1 true']);
   });
 
-  it('comes in the order of the ledger', () => {
+  it('follows the order of the ledger', () => {
     const v = new Validator();
-    const said = ['z', 'a', 'm'].map((hash) =>
+    const verdicts = ['z', 'a', 'm'].map((hash) =>
       factOf('node.lease.settled', {
         node: 'n0',
         pool: 'default',
@@ -151,11 +161,11 @@ describe('a judgement', () => {
         because: 'invalid',
       }),
     );
-    v.given(...said).decide(); // a decision that was refused leaves no order behind
+    v.given(...verdicts).decide(); // a refused decision leaves no order behind
     expect(linesOf(v.when(), 'hash')).toEqual(['config.judged z', 'config.judged a', 'config.judged m']);
   });
 
-  it('of more than a batch can hold comes before all else, in as many batches as it takes', () => {
+  it('of more than a batch can hold comes first, in as many batches as it takes', () => {
     const facts = Array.from({ length: 1_000 }, (_, i) =>
       factOf('node.lease.settled', {
         node: `n${i}`,
@@ -174,23 +184,23 @@ describe('a judgement', () => {
       joined('n0'),
       renderedNode('n0', 'x'),
     );
-    const asked: Input = { type: 'request', request: { op: 'list', cursor: '', limit: 1 } };
-    const first = v.decide([asked]);
-    expect([first.facts.length, first.more, first.needs, first.answers.size, first.held.has(asked)]).toEqual([
+    const list: Input = { type: 'request', request: { op: 'list', cursor: '', limit: 1 } };
+    const first = v.decide([list]);
+    expect([first.facts.length, first.more, first.needs, first.answers.size, first.waiting.has(list)]).toEqual([
       950,
       true,
       [],
       0,
       true,
     ]);
-    expect(linesOf(v.when(asked)).filter((type) => type !== 'config.judged')).toEqual([
+    expect(linesOf(v.when(list)).filter((type) => type !== 'config.judged')).toEqual([
       'config.validated',
       'node.reviewed',
     ]);
     expect(v.answers).toMatchObject([{ ok: true, body: { knownBad: [{ hash: 'h0' }] } }]);
   });
 
-  it('leaves room for what else is to be said: no batch is larger than the ledger takes', () => {
+  it('leaves room for other facts: no batch is larger than the ledger accepts', () => {
     const facts = Array.from({ length: 900 }, (_, i) =>
       factOf('node.lease.settled', {
         node: `n${i}`,
@@ -203,14 +213,14 @@ describe('a judgement', () => {
       }),
     );
     const nodes = Array.from({ length: 200 }, (_, i) => renderedNode(`m${i}`, 'x'));
-    const said = linesOf(new Validator().given(...facts, ...nodes).when());
+    const lines = linesOf(new Validator().given(...facts, ...nodes).when());
     expect([
-      said.filter((type) => type === 'config.judged').length,
-      said.filter((type) => type === 'node.reviewed').length,
+      lines.filter((type) => type === 'config.judged').length,
+      lines.filter((type) => type === 'node.reviewed').length,
     ]).toEqual([900, 200]);
   });
 
-  it('is for `invalid` only, and without a recipe makes the hash alone known-bad', () => {
+  it('is for `invalid` only, and without a recipe it makes only the hash known-bad', () => {
     const settled = (because: 'failed' | 'invalid', hash: string) =>
       factOf('node.lease.settled', {
         node: 'n0',
@@ -234,7 +244,7 @@ describe('a judgement', () => {
     expect(linesOf(v.rendered('c2', { n1: to('x', 'old', '') }))).toEqual(['config.validated']);
   });
 
-  it('is not moved to mercy by a target that has left', () => {
+  it('does not clear a config because of a target that has left', () => {
     const v = new Validator()
       .given(joined('n9'))
       .started('c5', { n9: to('next', 'bad') })
@@ -244,14 +254,14 @@ describe('a judgement', () => {
   });
 
   it.each(['corrective', 'rollback'] as const)(
-    'is for forward leases: one of a %s lease makes nothing known-bad',
+    'is for forward leases only: a %s lease makes nothing known-bad',
     (kind) => {
       const v = new Validator().started('c1', { n0: to('bad') });
       expect(v.invalid('n0', { kind: kind as never })).toEqual([]);
     },
   );
 
-  it('comes for each of two leases', () => {
+  it('is recorded for each of two leases', () => {
     const v = new Validator().started('c1', { n0: to('b0', 'old', 'r'), n1: to('b1', 'old', 'r') });
     v.invalid('n0', { hash: 'b0', recipe: 'r' });
     expect(judged(v.invalid('n1', { hash: 'b1', recipe: 'r' }))).toEqual(['config.judged b1 n1-l1 true']);

@@ -3,7 +3,7 @@ import type { Chance } from '../../world/chance.js';
 import type { Cluster } from '../../kubernetes/cluster.js';
 import type { Fault } from '../fault.js';
 
-/** Facts right behind which a kubectl hurts most. */
+/** Facts after which a kubectl command is most dangerous. */
 const MOMENTS: ReadonlySet<FactType> = new Set<FactType>([
   'node.lease.granted',
   'node.lease.amended',
@@ -14,7 +14,7 @@ const MOMENTS: ReadonlySet<FactType> = new Set<FactType>([
   'node.lease.uncordoning',
   'node.uncordoned',
 ]);
-/** People meddle, and not endlessly. */
+/** People meddle, but not forever. */
 const MOST = 40;
 
 export const meddlingPeople: Fault = {
@@ -36,7 +36,7 @@ export const meddlingPeople: Fault = {
         done >= MOST ||
         !MOMENTS.has(fact.type) ||
         !('node' in fact) ||
-        !stage.chance.happens(0.15)
+        !stage.chance.flip(0.15)
       )
         return;
       done += 1;

@@ -10,7 +10,7 @@ export const otherOperators: Fault = {
       const { name: node } = stage.anyNode(chance);
       const owner = chance.pick(['kured', 'people']);
       const forMs = chance.next() * chance.pick([5_000, 60_000, 200_000]);
-      const isLent = chance.happens(0.4);
+      const isLent = chance.flip(0.4);
       world.ask(
         'scheduler',
         {
@@ -24,7 +24,8 @@ export const otherOperators: Fault = {
         },
         (answer) => {
           if (answer?.ok === true) world.fire('taken');
-          // Also where there was no answer: it may have been taken. What is taken for a time ends by itself.
+          // Also if there was no answer, because the node may have been taken. A node that was taken for a limited time
+          // returns on its own.
           if (answer?.ok !== false && !isLent) world.clock.after(forMs, () => give(world, node, owner));
         },
       );
@@ -32,7 +33,7 @@ export const otherOperators: Fault = {
   },
 };
 
-/** Asked until there is an answer. */
+/** Repeats the request until there is an answer. */
 function give(world: World, node: string, owner: string): void {
   world.ask('scheduler', { op: 'pool.give', node, owner, by: owner }, (answer) => {
     if (answer === undefined) world.clock.after(5_000, () => give(world, node, owner));

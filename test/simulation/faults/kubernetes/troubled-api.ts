@@ -20,7 +20,7 @@ export const troubledApi: Fault = {
       cluster.away = true;
       world.clock.after(one.next() * one.pick([1_000, 30_000, 200_000]), () => {
         cluster.away = false;
-        cluster.tell(undefined);
+        cluster.notifyWatchers(undefined);
       });
     });
   },

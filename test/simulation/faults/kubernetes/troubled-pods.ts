@@ -10,7 +10,7 @@ export const troubledPods: Fault = {
     workloads.stuck = stage.chance.pick([0, 0.1, 0.4]);
     workloads.returning = stage.chance.pick([0, 0.2, 0.6]);
     stage.nowAndThen(60_000, (chance) => {
-      if (chance.happens(0.3)) return workloads.stray(stage.anyNode(chance).name);
+      if (chance.flip(0.3)) return workloads.stray(stage.anyNode(chance).name);
       const app = chance.pick(workloads.apps);
       const before = app.min;
       app.min = app.replicas;

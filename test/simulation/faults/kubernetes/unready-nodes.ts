@@ -11,12 +11,12 @@ export const unreadyNodes: Fault = {
     stage.nowAndThen(50_000, (chance) => {
       const { name } = stage.anyNode(chance);
       const forMs = chance.next() * chance.pick([500, 30_000, 200_000]);
-      if (chance.happens(0.6)) {
+      if (chance.flip(0.6)) {
         cluster.write(name, { ready: false }, 'kubelet');
         return world.clock.after(forMs, () => cluster.write(name, { ready: true }, 'kubelet'));
       }
-      // As when a person removes it: it has left, and its unit is free when its lease's time is over, whether it can
-      // hear that or not.
+      // As if a person removed it: it has left, and its unit is free when the time of its lease is over, whether or not
+      // the applier can be reached.
       world.excused.add(name);
       cluster.remove(name);
       world.clock.after(forMs, () => cluster.register(name));

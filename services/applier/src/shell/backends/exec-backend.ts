@@ -7,8 +7,9 @@ const CHECK_TIMEOUT_MS = 30_000;
 const APPLY_TIMEOUT_MS = 300_000;
 
 /**
- * `Exec {check: {argv}, apply: {argv}, timeout}`: a check that ends with 0 says that all is as it should be; otherwise
- * `apply` is run, and the check once more. It manages no resource: nothing is kept, nothing can be undone.
+ * `Exec {check: {argv}, apply: {argv}, undo: {argv}, timeout}`: if `check` exits with 0, there is nothing to do.
+ * Otherwise `apply` runs, and then `check` once more. It manages no resource: nothing is saved, and only its `undo` can
+ * undo it.
  */
 class ExecBackend implements Backend {
   readonly kind = 'Exec';
@@ -28,6 +29,7 @@ class ExecBackend implements Backend {
       throw new RefusedError('node', 'this node does not allow commands (its applier runs without --allow-exec)');
     argvOf(entry.spec['check'], 'check');
     argvOf(entry.spec['apply'], 'apply');
+    if (entry.spec['undo'] !== undefined) argvOf(entry.spec['undo'], 'undo');
     durationOr(APPLY_TIMEOUT_MS, entry.spec['timeout']);
   }
 
@@ -43,13 +45,24 @@ class ExecBackend implements Backend {
     throw new Error('an Exec has no original');
   }
 
-  async apply(entry: ConfigEntry, leftMs: () => number): Promise<void> {
+  async isUnneeded(entry: ConfigEntry, leftMs: () => number): Promise<boolean> {
     await this.check(entry);
-    if ((await this.differs(entry, leftMs())) === undefined) return;
-    // The check may have taken what was left.
+    return (await this.differs(entry, leftMs())) === undefined;
+  }
+
+  apply(entry: ConfigEntry, leftMs: () => number): Promise<void> {
+    return this.run(entry, 'apply', leftMs);
+  }
+
+  undo(entry: ConfigEntry, leftMs: () => number): Promise<void> {
+    return this.run(entry, 'undo', leftMs);
+  }
+
+  private async run(entry: ConfigEntry, command: 'apply' | 'undo', leftMs: () => number): Promise<void> {
+    // The check may have used up the time.
     const limitMs = Math.min(leftMs(), durationOr(APPLY_TIMEOUT_MS, entry.spec['timeout']));
-    if (limitMs <= 0) throw new Error('not enough time to run apply');
-    const result = await runCommand(argvOf(entry.spec['apply'], 'apply'), { ...this.surroundings, timeoutMs: limitMs });
+    if (limitMs <= 0) throw new Error(`not enough time to run ${command}`);
+    const result = await runCommand(argvOf(entry.spec[command], command), { ...this.surroundings, timeoutMs: limitMs });
     if (!result.passed) throw new Error(result.reason);
   }
 

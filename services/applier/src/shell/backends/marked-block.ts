@@ -1,11 +1,11 @@
 /**
- * Lines of Sluice's own in a file that others write too: between two marks, at the top of the file, so that what others
- * wrote stays byte for byte as it was when they are taken out again.
+ * Lines of Sluice in a file that others write too. They are between two marks at the top of the file, so that the lines
+ * of others stay unchanged byte for byte when they are removed.
  */
 const begin = (name: string): string => `# BEGIN Sluice ${name}\n`;
 const end = (name: string): string => `# END Sluice ${name}\n`;
 
-/** The lines of a block; undefined when the text has none of that name. */
+/** The lines of a block; undefined if the text has no block of that name. */
 export function blockOf(text: string, name: string): readonly string[] | undefined {
   const place = placeOf(text, name);
   if (place === undefined) return undefined;
@@ -24,7 +24,9 @@ export function withoutBlock(text: string, name: string): string {
   return place === undefined ? text : text.slice(0, place.from) + text.slice(place.to);
 }
 
-/** A mark is at the beginning of a line. One without its end does not count, so that no lines of others are removed. */
+/**
+ * A mark is at the start of a line. One without its end mark does not count, so that no lines of others are removed.
+ */
 function placeOf(text: string, name: string): { readonly from: number; readonly to: number } | undefined {
   const from = text.startsWith(begin(name)) ? 0 : text.indexOf(`\n${begin(name)}`) + 1;
   if (from === 0 && !text.startsWith(begin(name))) return undefined;

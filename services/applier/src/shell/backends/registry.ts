@@ -6,7 +6,7 @@ import { sshKeysBackend } from './ssh-keys/ssh-keys-backend.js';
 import { sysctlBackend } from './sysctl/sysctl-backend.js';
 import { systemdUnitBackend } from './systemd-unit/systemd-unit-backend.js';
 
-/** Every kind of fragment that this applier can carry out, in the order in which they are applied. */
+/** Every kind of fragment that this applier can apply, in the order in which they are applied. */
 export const BACKENDS: readonly BackendFactory[] = [
   directoryBackend,
   fileBackend,

@@ -1,27 +1,27 @@
 import { randomBytes } from 'node:crypto';
 import type { Log } from '../../core/index.js';
 import type { Clock } from '../ports.js';
-import { ChangeRecord, type GuardedApplier, type GuardedChange } from './guarded-change.js';
+import { ChangeRecord, type GuardedApplier, type GuardedChange, type GuardedStep } from './guarded-change.js';
 import { startSentinel, type Sentinel } from './sentinel.js';
 import { WatchFile } from './watch-file.js';
 
-/** Of an applier: what takes its place when it hangs or is gone in the middle of a change. */
+/** For an applier: what replaces it if it hangs or is gone in the middle of a change. */
 export interface Guard {
-  /** From now on a change is under way. Throws when there can be no guard: then it does not start. */
+  /** From now on, a change is under way. Throws if there can be no guard. Then the change does not start. */
   set(lease: string, atMs: number, applyMs: number): Promise<void>;
-  /** The next step, before it starts. It is over at `untilMs`, or at `atMs` of the change. */
-  feed(step: string, untilMs?: number): void;
-  /** Nothing is under way any more. */
+  /** Call this before each step. The step must end by `untilMs`, or by `atMs` of the change. */
+  feed(step: GuardedStep, untilMs?: number): void;
+  /** No change is under way any more. */
   release(): void;
 }
 
-/** Of an applier that is itself a guard. */
+/** For an applier that is itself a guard. */
 export const NO_GUARD: Guard = { set: () => Promise.resolve(), feed: () => undefined, release: () => undefined };
 
-/** Of the lease: so much longer than its turn an applier may take before it counts as hung. */
+/** The share of the lease by which an applier may be late before it counts as hung. */
 const GRACE_SHARE = 1 / 6;
 const SHORTEST_GRACE_MS = 3_000;
-/** A machine under load may keep an event loop waiting for seconds. */
+/** A machine under load may delay an event loop for seconds. */
 const SHORTEST_HUNG_MS = 10_000;
 const BEAT_MS = 1_000;
 
@@ -35,8 +35,8 @@ export interface ProcessGuardOptions {
 }
 
 /**
- * One guard for all appliers of a process. While any of them has a change under way, the event loop writes every second
- * that it turns, and a sentinel outside the process looks whether it does. While none has, there is neither.
+ * One guard for all appliers of a process. While any of them has a change under way, the event loop writes a sign of
+ * life every second, and a sentinel outside the process checks it. Otherwise neither runs.
  */
 export class ProcessGuard {
   private readonly changes = new Map<string, { change: GuardedChange; readonly record: ChangeRecord }>();
@@ -68,6 +68,7 @@ export class ProcessGuard {
       lease,
       pid: process.pid,
       step: 'guard',
+      fault: 'node',
       atMs,
       untilMs: atMs,
       graceMs,
@@ -84,18 +85,18 @@ export class ProcessGuard {
     }
   }
 
-  private feed(stateDir: string, step: string, untilMs?: number): void {
-    const known = this.changes.get(stateDir);
-    if (known === undefined) return;
-    known.change = { ...known.change, step, untilMs: untilMs ?? known.change.atMs };
-    this.attempt(() => known.record.write(known.change));
+  private feed(stateDir: string, step: GuardedStep, untilMs?: number): void {
+    const change = this.changes.get(stateDir);
+    if (change === undefined) return;
+    change.change = { ...change.change, ...step, untilMs: untilMs ?? change.change.atMs };
+    this.attempt(() => change.record.write(change.change));
   }
 
   private release(stateDir: string): void {
-    const known = this.changes.get(stateDir);
-    if (known === undefined) return;
+    const change = this.changes.get(stateDir);
+    if (change === undefined) return;
     this.changes.delete(stateDir);
-    this.attempt(() => known.record.remove());
+    this.attempt(() => change.record.remove());
     if (this.changes.size === 0) this.end();
   }
 
@@ -116,7 +117,7 @@ export class ProcessGuard {
     [this.file, this.sentinel] = [undefined, undefined];
   }
 
-  /** The event loop turns. */
+  /** The event loop runs. */
   private beat(isFirst = false): void {
     const beatMs = this.options.clock();
     const changes = [...this.changes.values()].map(({ change }) => change);
@@ -127,19 +128,22 @@ export class ProcessGuard {
     else this.attempt(write);
   }
 
-  /** What cannot be written ends no change: the worst that follows is that the guard takes it for hung. */
+  /** A write that fails does not end a change. At worst, the guard takes the applier for hung. */
   private attempt(write: () => void): void {
     try {
       write();
       this.isFailing = false;
     } catch (error) {
       if (!this.isFailing)
-        this.options.log.warn({ error: (error as Error).message }, 'the guard cannot be told that this process works');
+        this.options.log.warn(
+          { error: (error as Error).message },
+          'the guard cannot be told that this process is alive',
+        );
       this.isFailing = true;
     }
   }
 }
 
-/** When an applier that says no more counts as hung, or its step as one that does not end. */
+/** When an applier without signs of life counts as hung, or its step as endless. */
 export const dueOf = ({ untilMs, graceMs, hungMs }: GuardedChange, beatMs: number): number =>
   Math.min(beatMs + hungMs, untilMs + graceMs);

@@ -28,17 +28,18 @@ const journal = () => {
 };
 const run = () => runGuard(readWatch(watchFile()).id, watchFile());
 
-/**
- * An applier in a process of its own that applies a file over an old one, and is killed or stopped between two of its
- * steps.
- */
-async function applierThatStops(dieAt: number, applyMs = APPLY_MS): Promise<ChildProcess> {
+/** An applier in a separate process that replaces a file, and is killed or stopped between two of its steps. */
+async function applierThatStops(
+  dieAt: number,
+  { applyMs = APPLY_MS, second = [] as readonly object[] } = {},
+): Promise<ChildProcess> {
   const testing = join(__dirname, '../../testing');
   const plan = {
     root: host.root,
     state: host.state,
     first: config(file('/b', 'old')),
-    second: config(file('/b', 'new'), file('/c', 'new')),
+    second: config(file('/b', 'new'), file('/c', 'new'), ...(second as never[])),
+    allowExec: true,
     dieAt,
     dieAfterMs: 0,
     applyMs,
@@ -55,11 +56,11 @@ async function applierThatStops(dieAt: number, applyMs = APPLY_MS): Promise<Chil
 /** Its time is over. */
 async function late(): Promise<void> {
   const endMs = (journal().work?.rollBackAtMs ?? 0) + 1_000;
-  await until(() => bootClock() > endMs, 'the time of the change is over');
+  await until(() => bootClock() > endMs, 'the deadline of the change has passed');
 }
 
-it('rolls back in place of an applier that was killed, when the time is over, and leaves its report for the next one', async () => {
-  await applierThatStops(13);
+it('rolls back for a killed applier when the time is over, and leaves its report to the next one', async () => {
+  await applierThatStops(12);
   expect(journal().work).toMatchObject({ phase: 'forward', lease: 'l2' });
   expect(host.tree()).not.toEqual(OLD);
   await late();
@@ -73,9 +74,12 @@ it('rolls back in place of an applier that was killed, when the time is over, an
   });
 });
 
-it('leaves an applier that was killed the rest of its time to come back', async () => {
-  await applierThatStops(13, 60_000);
+it('gives a killed applier the rest of its time to restart', async () => {
+  await applierThatStops(12, { applyMs: 60_000 });
   const before = host.tree();
+  // A process that is gone gives no sign of life. That is no reason to take it for hung.
+  const watch = readWatch(watchFile());
+  new WatchFile(watchFile()).write({ ...watch, beatMs: watch.beatMs - 3_600_000 });
   const seconds = await run();
   expect(seconds).toBeGreaterThan(1);
   expect(seconds).toBeLessThanOrEqual(41);
@@ -83,16 +87,49 @@ it('leaves an applier that was killed the rest of its time to come back', async 
   expect(host.tree()).toEqual(before);
 });
 
-it('rolls back by the copy of a journal that is torn', async () => {
-  await applierThatStops(13);
+it('never continues a change that the killed applier might have confirmed', async () => {
+  await applierThatStops(12, { applyMs: 60_000 });
+  const guard = await runApplier({
+    node: 'n',
+    labels: {},
+    root: host.root,
+    stateDir: host.state,
+    asGuard: true,
+    bus: () => Promise.reject(new Error('no bus')),
+  });
+  await until(() => journal().work === undefined, 'the work is over');
+  await guard.stop();
+  expect(host.tree()).toEqual(OLD);
+  expect(journal().lastDealt).toMatchObject({
+    verdict: 'failed',
+    reason: 'the applier was gone before it confirmed the change',
+  });
+});
+
+it('rolls back with the settings of the applier: a command that ran is undone', async () => {
+  const command = {
+    check: { argv: ['test', '-e', 'ran'] },
+    apply: { argv: ['touch', 'ran'] },
+    undo: { argv: ['touch', 'undone'] },
+  };
+  await applierThatStops(18, { second: [{ kind: 'Exec', name: 'e', spec: command }] });
+  expect(Object.keys(host.tree())).toContain('ran');
+  await late();
+  expect(await run()).toBe(0);
+  expect(Object.keys(host.tree()).filter((path) => path !== 'ran')).toEqual(['b', 'undone']);
+  expect(journal().lastDealt?.reason).toMatch(/^not confirmed \d+ ms after the lease was read$/);
+});
+
+it('rolls back with the copy of a torn journal', async () => {
+  await applierThatStops(12);
   await late();
   writeFileSync(join(host.state, 'journal.json'), 'torn');
   expect(await run()).toBe(0);
   expect(host.tree()).toEqual(OLD);
 });
 
-it('does nothing when the process works on something else by now, or on nothing', async () => {
-  await applierThatStops(13);
+it('does nothing if the process now has other work or none', async () => {
+  await applierThatStops(12);
   await late();
   const watch = readWatch(watchFile());
   expect(await runGuard('another', watchFile())).toBe(0);
@@ -102,8 +139,8 @@ it('does nothing when the process works on something else by now, or on nothing'
   expect(journal().work).toMatchObject({ lease: 'l2' });
 });
 
-it('looks again at a file that is just being written', async () => {
-  await applierThatStops(13);
+it('reads a file again that is being written', async () => {
+  await applierThatStops(12);
   const { id } = readWatch(watchFile());
   const record = join(host.state, 'guard.json');
   const text = readFileSync(record, 'utf8');
@@ -113,8 +150,8 @@ it('looks again at a file that is just being written', async () => {
   expect(await runGuard(id, watchFile())).toBe(1);
 });
 
-it('does not touch a process that has only the pid of the applier', async () => {
-  await applierThatStops(13);
+it('does not touch a process that only reuses the pid of the applier', async () => {
+  await applierThatStops(12);
   const other = spawn('sleep', ['100'], { stdio: 'ignore' });
   try {
     const record = join(host.state, 'guard.json');
@@ -130,7 +167,7 @@ it('does not touch a process that has only the pid of the applier', async () => 
   }
 });
 
-it('is waited for by an applier that starts meanwhile', async () => {
+it('makes an applier wait that starts during its rollback', async () => {
   const events: string[] = [];
   const guard = await runApplier({
     node: 'w-1.dc1',
@@ -151,19 +188,19 @@ it('is waited for by an applier that starts meanwhile', async () => {
   expect(events).toEqual(['the guard ends', 'the applier runs']);
 });
 
-it('is there while a change is under way, and leaves nothing behind', async () => {
+it('runs while a change is under way, and leaves nothing behind', async () => {
   await host.start();
   const seen: string[] = [];
   const gate = { kind: 'Probe', name: 'gate', spec: { file: { path: '/gate', matches: 'open' }, retries: 0 } };
   const report = await host.bus.roll(config(file('/gate', 'open'), gate));
   expect(report).toMatchObject({ verdict: 'applied' });
   seen.push(...readdirSync(host.state));
-  await until(() => readChange(host.state) === undefined, 'the record says nothing any more');
+  await until(() => readChange(host.state) === undefined, 'the record of the change is gone');
   expect(readWatch(watchFile())).toMatchObject({ dueMs: 0, stateDirs: [] });
   expect(seen).toContain('guard');
 });
 
-it('waits as a service of its own where there is systemd, which starts it again when it is killed', () => {
+it('runs as a separate service under systemd, which restarts it when it is killed', () => {
   expect(serviceWords(['/bin/sh', '-c', 'true'], 'sluice-guard-a')).toEqual([
     'systemd-run',
     '--quiet',

@@ -8,7 +8,7 @@ import { runApplier } from '../run-applier.js';
 import { decodeJournal } from '../state/journal-text.js';
 import { holderOf, StateError } from '../state/lock.js';
 import { isMissing } from '../state/whole-file.js';
-import { writeHang } from '../state/hang-file.js';
+import { readHang, writeHang } from '../state/hang-file.js';
 import { dueOf } from './guard.js';
 import { readChange, type GuardedApplier, type GuardedChange } from './guarded-change.js';
 import { readWatch, type Watch } from './watch-file.js';
@@ -17,23 +17,23 @@ import { readWatch, type Watch } from './watch-file.js';
 const NEVER = 0;
 /** A file was being written. */
 const SOON = 1;
-/** Somebody else is at work. */
+/** Another process is at work. */
 const LATER = 5;
-/** A process that does not die waits for a disk, or is the first one of a container. */
+/** A process that does not die waits for a disk, or is the first process of a container. */
 const MUCH_LATER = 60;
-/** When the time of a change is over, an applier that was started again has its turn first. */
+/** When the time of a change is over, a restarted applier may act first. */
 const TURN_MS = 1_000;
 const DYING_MS = 10_000;
 const POLL_MS = 100;
-/** A rollback that does not succeed is left to the next start of the applier. */
+/** After this time, a rollback that does not succeed is left to the next applier. */
 const LONGEST_MS = 600_000;
-/** An applier that waits for the state folder gets it after that; it gives up after two minutes. */
+/** An applier that waits for the state folder gets it after this time. It gives up after two minutes. */
 const WAITED_MS = 60_000;
 
 /**
- * Looks once at an applier process that has said nothing in time, and acts in its place: kills it if it hangs, and
- * rolls back what it was killed in. If it is gone, it has until the end of its time to come back. Returns in how many
- * seconds to look again; 0: there is nothing left to do.
+ * Checks an applier process once that has shown no sign of life in time, and acts in its place: kills it if it hangs,
+ * and rolls back its change. If it is gone, it has until the end of its time to restart. Returns in how many seconds to
+ * check again; 0: nothing is left to do.
  */
 export async function runGuard(id: string, file: string, log: Log = SILENT): Promise<number> {
   const watch = whole(() => readWatch(file));
@@ -42,9 +42,11 @@ export async function runGuard(id: string, file: string, log: Log = SILENT): Pro
   const read = watch.stateDirs.map((stateDir) => whole(() => readChange(stateDir)));
   if (read.includes('torn')) return SOON;
   const changes = read.filter((change) => change !== undefined && change !== 'torn');
-  const hung = changes.filter((change) => isHung(change, watch.beatMs));
-  for (const [pid, together] of Map.groupBy(hung, ({ pid }) => pid)) {
+  const killed: GuardedChange[] = [];
+  const late = changes.filter((change) => isLate(change, watch.beatMs));
+  for (const [pid, together] of Map.groupBy(late, ({ pid }) => pid)) {
     const holder = holderIn(together);
+    // Without a holder, it was killed by somebody else, so it does not hang.
     if (holder?.pid !== pid) continue;
     for (const change of together) await mark(change, changes, watch, log);
     log.warn({ pid, nodes: together.map(({ node }) => node) }, 'the applier hangs; killing it');
@@ -52,15 +54,17 @@ export async function runGuard(id: string, file: string, log: Log = SILENT): Pro
       log.error({ pid }, 'the applier cannot be killed: it waits for a disk, or is the first process of a container');
       return MUCH_LATER;
     }
+    killed.push(...together);
   }
-  const next = await Promise.all(changes.map((change) => after(change, hung.includes(change), log)));
+  const next = await Promise.all(changes.map((change) => after(change, killed.includes(change), log)));
   const waits = next.filter((seconds) => seconds !== NEVER);
   return waits.length === 0 ? NEVER : Math.min(...waits);
 }
 
-const isHung = (change: GuardedChange, beatMs: number): boolean => bootClock() >= dueOf(change, beatMs);
+/** It hangs, if its process still exists. */
+const isLate = (change: GuardedChange, beatMs: number): boolean => bootClock() >= dueOf(change, beatMs);
 
-/** Undefined where there is no such file; torn while it is being written. */
+/** Undefined if the file does not exist; torn while it is being written. */
 function whole<T>(read: () => T): T | 'torn' | undefined {
   try {
     return read();
@@ -69,7 +73,7 @@ function whole<T>(read: () => T): T | 'torn' | undefined {
   }
 }
 
-/** The process that has these state folders, by its lock: a pid alone may be another's by now. */
+/** The process that holds these state folders, according to their locks. A pid alone may be reused. */
 function holderIn(changes: readonly GuardedChange[]): ProcessId | undefined {
   for (const { stateDir, pid } of changes) {
     const holder = holderOf(stateDir);
@@ -79,26 +83,26 @@ function holderIn(changes: readonly GuardedChange[]): ProcessId | undefined {
 }
 
 /**
- * Leaves a note for the process that has the journal next, before anything else. Otherwise the next applier would hang
- * in the same place. A config is to blame if all that its applier did was to run probes.
+ * Leaves a note for the next process that opens the journal, before anything else. Otherwise the next applier would
+ * hang in the same place. The config is to blame only if no other change of the process may have hung.
  */
 async function mark(change: GuardedChange, all: readonly GuardedChange[], watch: Watch, log: Log): Promise<void> {
   const silentMs = bootClock() - watch.beatMs;
   const how =
     silentMs >= change.hungMs
       ? `the applier did not respond for ${Math.round(silentMs / 1_000)} s`
-      : 'the applier did not get any further';
+      : 'the applier made no progress';
   const hang: Hang = {
     lease: change.lease,
-    fault: all.every(({ step }) => step === 'run-probes') ? 'content' : 'node',
+    fault: all.every(({ fault }) => fault === 'content') ? 'content' : 'node',
     reason: `${how} in the step ${change.step}, so its guard killed it`,
   };
   await writeHang(change.stateDir, hang).catch((error: Error) =>
-    log.warn({ node: change.node, error: error.message }, 'the reason cannot be kept'),
+    log.warn({ node: change.node, error: error.message }, 'the reason cannot be saved'),
   );
 }
 
-/** With all that it has started: a command that goes on would change what is rolled back. */
+/** With all processes that it has started: a command that continues would change what is rolled back. */
 async function kill(holder: ProcessId): Promise<boolean> {
   const started = descendantsOf(holder.pid);
   killProcess(holder);
@@ -111,22 +115,23 @@ async function kill(holder: ProcessId): Promise<boolean> {
   return true;
 }
 
-/** What is left of one change, and when to look at it again. */
-async function after(change: GuardedChange, wasHung: boolean, log: Log): Promise<number> {
+/** The remaining work for one change, and when to check again. */
+async function after(change: GuardedChange, wasKilled: boolean, log: Log): Promise<number> {
   const { stateDir, lease } = change;
+  const hung = wasKilled || (await readHang(stateDir))?.lease === lease;
   const holder = holderOf(stateDir);
   if (holder?.pid === change.pid) return LATER;
   const work = (await journalOf(stateDir))?.work;
   if (work === undefined || work.lease !== lease) return NEVER;
   if (holder !== undefined) return LATER;
   const leftMs = work.rollBackAtMs + TURN_MS - bootClock();
-  if (leftMs > 0 && !wasHung && work.phase !== 'rolling-back') return Math.ceil(leftMs / 1_000);
+  if (leftMs > 0 && !hung && work.phase !== 'rolling-back') return Math.ceil(leftMs / 1_000);
   return (await rollBack(change, lease, log)) ? NEVER : LATER;
 }
 
-/** False when somebody else was faster. */
+/** False if another process was faster. */
 async function rollBack(
-  { node, root, stateDir, network, host }: GuardedApplier,
+  { node, root, stateDir, network, host, allowExec, allowSetuid }: GuardedApplier,
   lease: string,
   log: Log,
 ): Promise<boolean> {
@@ -140,6 +145,8 @@ async function rollBack(
       stateDir,
       network,
       ...(host === undefined ? {} : { host }),
+      allowExec,
+      allowSetuid,
       log,
       asGuard: true,
       bus: () => Promise.reject(new Error('a guard has no bus')),
@@ -156,7 +163,7 @@ async function rollBack(
   }
 }
 
-/** A rollback that does not succeed is tried again here, unless an applier waits that can do the same. */
+/** Retries a rollback that does not succeed, unless an applier is waiting, which can do the same. */
 async function isOver(stateDir: string, sinceMs: number): Promise<boolean> {
   if (sinceMs >= LONGEST_MS) return true;
   const journal = await journalOf(stateDir);
@@ -165,7 +172,7 @@ async function isOver(stateDir: string, sinceMs: number): Promise<boolean> {
   return (await readdir(stateDir)).some((name) => name.startsWith('lock.'));
 }
 
-/** The previous journal has unfinished work, too. */
+/** The previous journal has unfinished work too. */
 async function journalOf(stateDir: string): Promise<Journal | undefined> {
   for (const name of ['journal.json', 'journal.prev.json']) {
     const journal = decodeJournal(await readFile(join(stateDir, name), 'utf8').catch(() => ''));

@@ -3,10 +3,11 @@ import { closeSync, existsSync, openSync } from 'node:fs';
 import { join, dirname } from 'node:path';
 
 /**
- * Waits next to the applier, in shell: 2 MB, where another Node.js takes 40. It sleeps until the time in the watch
- * file, at most 5 s, and looks twice, because a machine that slept wakes up late everywhere. Then it runs the guard,
- * which says on its output in how many seconds to run it again. One that says nothing was killed or cannot start, and
- * is tried for ten minutes. The sentinel ends when the file is gone, is of another process, or says 0.
+ * Waits next to the applier, as a shell script: that takes 2 MB, and another Node.js 40 MB. It sleeps until the time in
+ * the watch file, at most 5 s, and checks twice, because after a sleep of the machine every process is late. Then it
+ * runs the guard, which prints in how many seconds to run it again. A guard that prints nothing was killed or cannot
+ * start, and is retried for ten minutes. The sentinel ends if the file is gone or belongs to another process, or if the
+ * guard prints 0.
  */
 const SCRIPT = `
 id=$1 file=$2 late= again=0 tries=0
@@ -33,24 +34,27 @@ done
 exit 0
 `;
 
-/** A service manager ends all processes of a unit with it: what has to outlive the applier must not be one of them. */
+/**
+ * A service manager ends all processes of a unit together, so a process that must outlive the applier cannot be in its
+ * unit.
+ */
 const SYSTEMD = '/run/systemd/system';
-/** Before one that was killed is started again. */
+/** The pause before a killed sentinel is started again. */
 const AGAIN_MS = 1_000;
 
-/** What waits outside of the applier for it to hang. */
+/** Waits outside the applier, in case it hangs. */
 export interface Sentinel {
   end(): void;
 }
 
-/** Starts a sentinel for one id in a watch file; `command` runs the guard. Throws when that cannot be done. */
+/** Starts a sentinel for one id in a watch file; `command` runs the guard. Throws if it cannot be started. */
 export async function startSentinel(command: readonly string[], id: string, file: string): Promise<Sentinel> {
   const argv = ['/bin/sh', '-c', SCRIPT, 'sluice-guard', id, file, ...command];
   if (existsSync(SYSTEMD) && (await asService(argv, `sluice-guard-${id}`))) return { end: () => undefined };
   return asProcess(argv, join(dirname(file), 'guard.log'));
 }
 
-/** The words that make it a service of its own, which systemd starts again when it is killed. It ends by itself. */
+/** The arguments that make it a separate service, which systemd restarts if it is killed. It ends by itself. */
 export const serviceWords = (argv: readonly string[], unit: string): readonly string[] => [
   'systemd-run',
   '--quiet',
@@ -62,7 +66,7 @@ export const serviceWords = (argv: readonly string[], unit: string): readonly st
   ...argv,
 ];
 
-/** False where systemd does not take it. */
+/** False if systemd refuses it. */
 function asService(argv: readonly string[], unit: string): Promise<boolean> {
   const [command = '', ...rest] = serviceWords(argv, unit);
   return new Promise((resolve) => {

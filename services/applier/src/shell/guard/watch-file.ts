@@ -1,41 +1,41 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, writeSync } from 'node:fs';
 
-/** What the guard of a process looks at. */
+/** What the guard of a process reads. */
 export interface Watch {
-  /** Of the period in which something is under way. A guard of another one has nothing to do any more. */
+  /** Identifies the period in which a change is under way. A guard of another period has nothing left to do. */
   readonly id: string;
-  /** When the event loop turned last, in milliseconds of CLOCK_BOOTTIME. */
+  /** When the event loop last ran, in milliseconds of CLOCK_BOOTTIME. */
   readonly beatMs: number;
-  /** Unless this file has changed by then, the guard has to act; 0: nothing is under way. */
+  /** If this file has not changed by then, the guard must act; 0: no change is under way. */
   readonly dueMs: number;
-  /** Of the nodes with a change under way. */
+  /** The state folders of the nodes with a change under way. */
   readonly stateDirs: readonly string[];
 }
 
-/** Of the seconds since boot. Each first line is as long as the one before, so that none is ever read in half. */
+/** The digits of the seconds since boot. Each first line has the same length, so that it is never read in part. */
 const DIGITS = 12;
 
 /**
- * The file that an applier process and its guard share. The first line is for the shell that waits: the id and the due
- * time in whole seconds. The second one has the rest, as JSON.
+ * The file that an applier process and its guard share. The first line is for the shell script that waits: the id and
+ * the due time in whole seconds. The second line has the rest, as JSON.
  */
 export class WatchFile {
   private readonly fd: number;
   private length: number;
 
-  /** Throws when it cannot be made. */
+  /** Throws if it cannot be created. */
   constructor(readonly path: string) {
     this.fd = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600);
     this.length = fstatSync(this.fd).size;
   }
 
-  /** In place, which needs no space on the disk; of a longer text before nothing is left but spaces. */
+  /** In place, which needs no disk space. Spaces replace the rest of a longer text. */
   write({ id, dueMs, ...rest }: Watch): void {
     const text = `${id} ${String(Math.ceil(dueMs / 1_000)).padStart(DIGITS)}\n${JSON.stringify({ ...rest, dueMs })}`;
     this.length = Math.max(this.length, Buffer.byteLength(text));
-    const written = Buffer.alloc(this.length, ' ');
-    written.write(text);
-    writeSync(this.fd, written, 0, this.length, 0);
+    const bytes = Buffer.alloc(this.length, ' ');
+    bytes.write(text);
+    writeSync(this.fd, bytes, 0, this.length, 0);
   }
 
   close(): void {
@@ -43,7 +43,7 @@ export class WatchFile {
   }
 }
 
-/** Throws when there is none, and while it is being written. */
+/** Throws if it does not exist, and while it is being written. */
 export function readWatch(path: string): Watch {
   const text = readFileSync(path, 'utf8');
   const [id = ''] = text.split(' ', 1);

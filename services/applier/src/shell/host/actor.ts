@@ -4,7 +4,7 @@ import { runCommand } from '../command.js';
 import type { Host } from './host.js';
 import { restsAfter } from './systemd.js';
 
-/** Actions that need nothing of the node: the drain service has drained before the lease was ready. */
+/** Actions that need nothing from the node: the drain service has drained it before the lease was ready. */
 const FREE: readonly string[] = ['none', 'drain'];
 
 /** Takes actions on this machine. */
@@ -12,8 +12,8 @@ export class Actor {
   constructor(private readonly host: Host) {}
 
   /**
-   * Why an action cannot be taken here; looks, and changes nothing. One of another version's is left to fail: it is
-   * escalated.
+   * Why an action cannot be taken here. Changes nothing. An unknown action of another version passes: it will fail, and
+   * escalate.
    */
   async refusals(actions: readonly Action[], config: Config): Promise<readonly Refusal[]> {
     const refusals: Refusal[] = [];
@@ -28,14 +28,14 @@ export class Actor {
 
   private async unitRefusals(kind: string, unit: string): Promise<readonly Refusal[]> {
     try {
-      const shown = await this.host.systemd?.show(unit);
-      return shown?.load === 'not-found' ? [node(`action ${kind}: there is no unit ${unit}`)] : [];
+      const properties = await this.host.systemd?.show(unit);
+      return properties?.load === 'not-found' ? [node(`action ${kind}: there is no unit ${unit}`)] : [];
     } catch (error) {
       return [node(`action ${kind} of ${unit}: systemctl show: ${(error as Error).message}`)];
     }
   }
 
-  /** Takes one action, after these items were done. Throws when it fails or the time is over. */
+  /** Takes one action, after these items were applied. Throws if it fails or the time is over. */
   async act({ kind, unit = '' }: Action, items: readonly Item[], timeoutMs: number): Promise<void> {
     switch (kind) {
       case 'none':
@@ -53,7 +53,7 @@ export class Actor {
     }
   }
 
-  /** Throws when the unit has failed. */
+  /** Throws if the unit has failed. */
   async readUnit(unit: string): Promise<void> {
     const { active, result } = await this.systemd().show(unit);
     if (active === 'failed') throw new Error(`${unit} has failed (${result})`);
@@ -67,14 +67,14 @@ export class Actor {
   ): Promise<void> {
     if (restsAfter(items, unit)) return;
     const { load, active } = await this.systemd().show(unit);
-    // It was there before: it went with what this way took from the node.
+    // The unit existed before: this change or rollback removed it.
     if (load === 'not-found') return;
-    // What does not run reads its files when it starts; what has failed takes no reload.
+    // A unit that does not run reads its files when it starts. A failed unit cannot be reloaded.
     if (kind === 'reload' && active === 'inactive') return;
     return this.systemd().tell(kind === 'reload' && active === 'failed' ? 'restart' : kind, unit, timeoutMs);
   }
 
-  /** The command only begins it: that it has happened is seen from the boot id. */
+  /** The command only requests the reboot. The boot id shows that it has happened. */
   private async reboot(timeoutMs: number): Promise<void> {
     const { rebootCommand, root, ending } = this.host;
     if (rebootCommand.length === 0) throw new Error('this node has no reboot command');
@@ -88,7 +88,7 @@ export class Actor {
   }
 }
 
-/** Whether the config itself brings the unit. */
+/** Whether the config itself contains the unit. */
 const makes = (config: Config, unit: string): boolean =>
   config.fragments.some(
     ({ kind, spec }) =>

@@ -2,19 +2,19 @@ import { existsSync, accessSync, constants } from 'node:fs';
 import { Systemd } from './systemd.js';
 
 /**
- * Which programs and folders of its machine an applier works with. What is left out is looked for where the root is the
- * machine's own.
+ * The programs and folders of the machine that an applier works with. If the root is the machine's own, those that are
+ * not set are searched.
  */
 export interface HostSettings {
-  /** The program `systemctl`; where it answers, units can be reloaded and restarted. */
+  /** The program `systemctl`. If it answers, units can be reloaded and restarted. */
   readonly systemctl?: string | undefined;
-  /** The program `systemd-analyze`, which says whether a unit parses. */
+  /** The program `systemd-analyze`, which checks whether a unit parses. */
   readonly systemdAnalyze?: string | undefined;
-  /** What restarts the machine, instead of `systemctl reboot`; an empty list: nothing may. */
+  /** The command that reboots the machine, instead of `systemctl reboot`; an empty list: rebooting is not allowed. */
   readonly rebootCommand?: readonly string[] | undefined;
-  /** Where the kernel shows its parameters and its command line. */
+  /** The folder in which the kernel shows its parameters and its command line. */
   readonly proc?: string | undefined;
-  /** What writes the boot loader's config from `/etc/default/grub.d`. */
+  /** The program that generates the boot loader's config from `/etc/default/grub.d`. */
   readonly updateGrub?: readonly string[] | undefined;
 }
 
@@ -22,24 +22,24 @@ export interface HostSettings {
 export interface Host extends Pick<HostSettings, 'systemdAnalyze' | 'updateGrub' | 'proc'> {
   readonly root: string;
   readonly ending: AbortSignal;
-  /** `action:…` for what can be taken here. */
+  /** `action:…` for each action that can be taken here. */
   readonly capabilities: readonly string[];
   readonly systemd: Systemd | undefined;
-  /** Empty where nothing may restart the machine. */
+  /** Empty if rebooting is not allowed. */
   readonly rebootCommand: readonly string[];
 }
 
 const UPDATE_GRUB = '/usr/sbin/update-grub';
 
 /**
- * Looks what there is; with a root that is not the machine's own only what the settings name, for the machine's units
- * are not those below it. Throws when systemd runs the machine and does not answer.
+ * Finds out what the machine has. With a root that is not the machine's own, uses only the settings, because the
+ * machine's units are not below that root. Throws if systemd runs the machine and does not answer.
  */
 export async function findHost(settings: HostSettings, root: string, ending: AbortSignal): Promise<Host> {
   const isOwn = root === '/';
   const systemctl = settings.systemctl ?? (isOwn && existsSync('/run/systemd/system') ? 'systemctl' : undefined);
-  const found = systemctl === undefined ? undefined : new Systemd(systemctl, root, ending);
-  const systemd = found !== undefined && (await found.isThere()) ? found : undefined;
+  const candidate = systemctl === undefined ? undefined : new Systemd(systemctl, root, ending);
+  const systemd = candidate !== undefined && (await candidate.isThere()) ? candidate : undefined;
   const rebootCommand =
     settings.rebootCommand ?? (systemd === undefined || systemctl === undefined ? [] : [systemctl, 'reboot']);
   return {
@@ -57,7 +57,7 @@ export async function findHost(settings: HostSettings, root: string, ending: Abo
   };
 }
 
-/** Whether this process may write there: a hardened unit has parts of the machine read-only, or hides them. */
+/** Whether this process may write there. A hardened unit sees parts of the machine as read-only, or not at all. */
 export function mayWrite(path: string): boolean {
   try {
     accessSync(path, constants.W_OK);

@@ -1,32 +1,33 @@
-import { execFile } from 'node:child_process';
 import { RefusedError } from '../ports.js';
 import { contentAt } from '../backends/paths/path-state.js';
+import { getent } from './getent.js';
 
 export type NameDatabase = 'passwd' | 'group';
-/** A line of the database for a name, or nothing. */
+/** The line of the database for a name, or nothing. */
 export type Lookup = (database: NameDatabase, name: string) => Promise<string>;
 
 const LOOKUP_MS = 10_000;
 
-/** A name service that does not answer, or no getent: nobody is found, and the change says so. */
-export const getent: Lookup = (database, name) =>
-  new Promise((resolve) => {
-    execFile('getent', [database, name], { timeout: LOOKUP_MS, killSignal: 'SIGKILL' }, (error, out) =>
-      resolve(error === null ? out : ''),
-    );
-  });
+/**
+ * If a name service does not answer, or there is no getent, the name is not found, and the change fails with that
+ * reason.
+ */
+const inNameServices: Lookup = async (database, name) => {
+  const answer = await getent([database, name], LOOKUP_MS);
+  return typeof answer === 'string' ? '' : answer.lines.join('\n');
+};
 
 const nobody: Lookup = () => Promise.resolve('');
 
 /**
- * The fields of a name: of /etc/passwd or /etc/group below this root, and where the root is the machine's own also of
- * its name services (LDAP, systemd-homed …). Undefined where there is none.
+ * The fields of a name: from /etc/passwd or /etc/group below this root, and if the root is the machine's own, also from
+ * its name services (LDAP, systemd-homed …). Undefined if there is no such name.
  */
 export async function fieldsOf(
   root: string,
   database: NameDatabase,
   name: string,
-  lookUp: Lookup = root === '/' ? getent : nobody,
+  lookUp: Lookup = root === '/' ? inNameServices : nobody,
 ): Promise<readonly string[] | undefined> {
   const content = await contentAt(root, `/etc/${database}`).catch(() => undefined);
   const inText = (text: string): readonly string[] | undefined =>
@@ -38,10 +39,10 @@ export async function fieldsOf(
 }
 
 const NUMBER = /^\d{1,10}$/;
-/** The largest number says "nobody in particular" to the kernel. */
+/** The kernel treats the largest number as "no particular user". */
 const MOST_ID = 2 ** 32 - 2;
 
-/** The number of a user or group; a number is its own. Throws Refused('node') when there is no such name. */
+/** The number of a user or group. A number stands for itself. Throws Refused('node') if the name does not exist. */
 export async function idOf(root: string, database: NameDatabase, name: unknown): Promise<number | undefined> {
   if (name === undefined) return undefined;
   const what = database === 'passwd' ? 'user' : 'group';

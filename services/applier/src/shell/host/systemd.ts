@@ -1,9 +1,9 @@
 import { runCommand, type CommandResult } from '../command.js';
 import type { Item } from '../../core/index.js';
 
-/** What systemd says of a unit. */
+/** The state of a unit according to systemd. */
 export interface UnitState {
-  /** `not-found` where there is no such unit. */
+  /** `not-found` if there is no such unit. */
   readonly load: string;
   readonly active: string;
   /** `enabled`, `disabled`, `static`, `masked` … */
@@ -12,9 +12,7 @@ export interface UnitState {
   readonly result: string;
   /** Its files are newer than what systemd has read. */
   readonly isOutdated: boolean;
-  /**
-   * Something is to be done with it, once what is before it is done: while the machine comes up, it is to be started.
-   */
+  /** A job for the unit is queued behind others. For example, it will be started while the machine starts. */
   readonly isQueued: boolean;
 }
 
@@ -22,17 +20,17 @@ type Verb = 'start' | 'stop' | 'reload' | 'restart' | 'enable' | 'disable';
 
 const PROPERTIES = ['LoadState', 'ActiveState', 'UnitFileState', 'Type', 'Result', 'NeedDaemonReload', 'Job'];
 const LOOK_MS = 10_000;
-/** How long a starting machine may take until systemd answers, and how often it is asked. */
+/** How long a starting machine may take until systemd answers, and how often to ask. */
 const ANSWER_MS = 120_000;
 const ASK_AGAIN_MS = 500;
 /**
- * What `is-system-running` says where systemd is not the first process, and where it is. It says `unknown`, or nothing,
- * when it gets no answer.
+ * The answers of `is-system-running`: if systemd is not the first process, and if it is. Without a connection it prints
+ * `unknown`, or nothing.
  */
 const OFFLINE = 'offline';
 const ANSWERS = ['initializing', 'starting', 'running', 'degraded', 'maintenance', 'stopping'];
 
-/** The machine's systemd, by its systemctl. Each call ends in its time; what fails throws. */
+/** The machine's systemd, through its systemctl. Each call has a timeout, and throws if it fails. */
 export class Systemd {
   constructor(
     private readonly systemctl: string,
@@ -41,9 +39,9 @@ export class Systemd {
   ) {}
 
   /**
-   * Whether it is the first process here. A machine that is starting or busy may not answer at first: it is asked again
-   * until then, because an applier that went on without systemd would announce that it cannot do units, and changes
-   * would pass the node by. Throws when nothing answers in time.
+   * Whether it is the first process here. A machine that is starting or busy may not answer at first, so the question
+   * is repeated for a while: an applier without systemd would announce that it cannot manage units, and changes would
+   * skip the node. Throws if systemd does not answer in time.
    */
   async isThere(timeoutMs = ANSWER_MS): Promise<boolean> {
     const untilMs = performance.now() + timeoutMs;
@@ -54,14 +52,14 @@ export class Systemd {
       if (!started || state === OFFLINE) return false;
       if (performance.now() >= untilMs || this.ending.aborted)
         throw new Error(
-          `systemd does not answer: ${this.systemctl} is-system-running said ${JSON.stringify(state)} (${reason}). ` +
+          `systemd does not answer: ${this.systemctl} is-system-running printed ${JSON.stringify(state)} (${reason}). ` +
             'Check with systemctl status, then start the applier again.',
         );
       await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
     }
   }
 
-  /** Waits until all is started that starts with the machine, or cannot be; at most that long. */
+  /** Waits until everything that starts with the machine has started or failed, but at most this long. */
   async settled(timeoutMs: number): Promise<void> {
     await this.run(['is-system-running', '--wait'], timeoutMs);
   }
@@ -106,15 +104,15 @@ export class Systemd {
   }
 }
 
-/** Runs, or is about to. */
+/** It runs, or is about to. */
 export const isActive = ({ active, isQueued }: UnitState): boolean =>
   ['active', 'activating', 'reloading'].includes(active) || (active === 'inactive' && isQueued);
 export const isEnabled = ({ file }: UnitState): boolean => file === 'enabled' || file === 'enabled-runtime';
 
-/** Key of what a unit was before Sluice, as `SystemdUnit` keeps it. */
+/** The key of the state of a unit before Sluice, as `SystemdUnit` saves it. */
 export const unitKey = (unit: string): string => `unit:${unit}`;
 
-/** Whether a unit must not run after these items: a restart would start it. */
+/** Whether a unit must not run after these items, because a restart would start it. */
 export function restsAfter(items: readonly Item[], unit: string): boolean {
   return items.some((item) => {
     if (item.do === 'apply')

@@ -1,11 +1,9 @@
 import type { ConfigEntry } from '#libs/contracts';
 
-/** Shorter than most probes': there are several, and a node that is cut off must come back soon. */
+/** Shorter than for most probes: there are several, and a node that is cut off must be restored soon. */
 const LIMITS = { timeout: '2s', retries: 2 };
 
-/**
- * What a node must reach to be told anything: its bus, its gateway, who names hosts to it, and what an operator adds.
- */
+/** What a node must reach to receive leases: NATS, its gateway, its name server, and what the operator adds. */
 export function controlPlane(servers: readonly string[], reach: readonly string[]): readonly ConfigEntry[] {
   const addresses = servers.flatMap((server) => addressOf(server) ?? []);
   return [
@@ -16,7 +14,7 @@ export function controlPlane(servers: readonly string[], reach: readonly string[
   ];
 }
 
-/** No fragment can have such a name. */
+/** No fragment can have this name. */
 const nameOf = (what: string): string => `control-plane:${what}`;
 
 /** Whether the node can reach NATS. */

@@ -2,7 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bootClock } from '../boot.js';
+import { FileSystems } from '../backends/paths/file-systems.js';
 import { RefusedError } from '../ports.js';
+import { ProbeNetworks } from './probe-networks.js';
 import { checkProbe, runProbes } from './run-probes.js';
 
 let root: string;
@@ -11,7 +13,13 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-const surroundings = () => ({ root, allowExec: false, ending: new AbortController().signal });
+const surroundings = () => ({
+  root,
+  allowExec: false,
+  probeNetworks: new ProbeNetworks(),
+  fileSystems: new FileSystems(root),
+  ending: new AbortController().signal,
+});
 const probe = (matches: string) => ({
   kind: 'Probe',
   name: 'p',
@@ -19,18 +27,49 @@ const probe = (matches: string) => ({
 });
 const run = (matches: string) => runProbes([probe(matches)], surroundings(), bootClock() + 60_000, bootClock);
 
-it('answers at once where a backtracking engine would keep the applier from rolling back', async () => {
+it('answers at once where a backtracking engine would delay the rollback', async () => {
   writeFileSync(join(root, 'f'), `${'a'.repeat(50)}!`);
   expect(await run('^(a+)+$')).toEqual([{ name: 'p', passed: false, reason: '/f does not match ^(a+)+$' }]);
   writeFileSync(join(root, 'f'), `!\n${'a'.repeat(50)}\n`);
   expect(await run('^(a+)+$')).toEqual([{ name: 'p', passed: true, reason: '' }]);
 });
 
-it('refuses a pattern that it cannot match in linear time, names it, and says what to do', () => {
+it('refuses a pattern that cannot be matched in linear time, names it, and says what to do', () => {
   expect(() => checkProbe(probe('(a)\\1'), surroundings())).toThrow(
     new RefusedError(
       'content',
       'file.matches: "(a)\\\\1" cannot be used (RE2 syntax): it uses a backreference, which RE2 does not have: write out what must be repeated',
     ),
   );
+});
+
+it('does not match a file that is too long for its pattern, which would delay the rollback', async () => {
+  const pattern = '(a|b)*a(a|b){200}[x-z]';
+  writeFileSync(join(root, 'f'), 'a'.repeat(1_000));
+  expect(await run(pattern)).toMatchObject([{ reason: `/f does not match ${pattern}` }]);
+  writeFileSync(join(root, 'f'), `${'a'.repeat(250)}x`.padEnd(1_048_576, 'ab'));
+  expect(await run(pattern)).toMatchObject([
+    {
+      passed: false,
+      reason: '/f is longer than 55188 bytes, too long for this pattern: use a shorter one, or smaller numbers in {}',
+    },
+  ]);
+});
+
+it('matches the longest file with a short pattern', async () => {
+  writeFileSync(join(root, 'f'), 'ready\n'.padStart(1_048_576, 'line\n'));
+  expect(await run('^ready: [0-9]+$|^ready$')).toMatchObject([{ passed: true }]);
+});
+
+it('ends with the time of all probes, however long their matches take, and is not to blame', async () => {
+  writeFileSync(join(root, 'f'), 'a'.repeat(55_000));
+  // On no machine do so many matches end in so little time: each takes more than 10 million steps.
+  const many = Array.from({ length: 200 }, () => probe('(a|b)*a(a|b){200}[x-z]'));
+  const results = await runProbes(many, surroundings(), bootClock() + 250, bootClock);
+  expect(results.at(-1)).toEqual({ name: 'p', passed: false, isCutShort: true, reason: '/f was not checked in time' });
+});
+
+it('needs no end of all probes, as while nothing changes', async () => {
+  writeFileSync(join(root, 'f'), 'ready');
+  expect(await runProbes([probe('ready')], surroundings(), Infinity, bootClock)).toMatchObject([{ passed: true }]);
 });

@@ -1,64 +1,91 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
-import { connect } from 'node:net';
+import { connect, type LookupFunction } from 'node:net';
+import { dirname } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { probePattern, type ProbePattern } from '#libs/manifests/lean';
 import { argvOf, RefusedError } from '../ports.js';
 import { runCommand } from '../command.js';
+import type { FileSystems } from '../backends/paths/file-systems.js';
 import { partsOf } from '../backends/paths/rooted-path.js';
+import { isInstead } from '../backends/paths/path-differences.js';
 import { fileAt } from '../backends/paths/path-state.js';
+import { withAddresses } from './host-addresses.js';
+import type { ProbeNetworks } from './probe-networks.js';
 
 /** What a probe can use. */
 export interface ProbeSurroundings {
   readonly root: string;
   readonly allowExec: boolean;
+  readonly probeNetworks: ProbeNetworks;
+  readonly fileSystems: FileSystems;
   readonly ending: AbortSignal;
 }
 
-/** One way to find out whether the node does well. */
+/** One way to check whether the node works. */
 export interface ProbeType {
-  /** Of the probe's spec. */
+  /** The field of the probe's spec. */
   readonly field: string;
-  /** Throws Refused when this node can or may not try it. */
+  /** Throws Refused if this node cannot run the probe, or must not. */
   check(spec: Readonly<Record<string, unknown>>, surroundings: ProbeSurroundings): void;
-  /** One try: why it failed, or undefined. Ends by itself in time. */
+  /**
+   * One try: why it failed, or undefined. It ends in time by itself. `leftMs` is the time that is left for all probes,
+   * or Infinity. Throws CutShortError if it had to wait for other probes until then.
+   */
   tryOnce(
     spec: Readonly<Record<string, unknown>>,
     surroundings: ProbeSurroundings,
     timeoutMs: number,
+    leftMs: number,
   ): Promise<string | undefined>;
 }
 
+/** The time of all probes ended before the try did, so it says nothing about the node. */
+export class CutShortError extends Error {}
+
 const ADDRESS = /^(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/[\]]+)):([0-9]{1,5})$/;
 
-/** `tcp {address}`: a connection is accepted. Refused is not. */
+/** `tcp {address}`: a connection is accepted. A refused connection fails. */
 export const tcpProbe: ProbeType = {
   field: 'tcp',
-  check: (spec) => void addressOf(spec),
-  tryOnce: (spec, _surroundings, timeoutMs) => {
+  check: (spec, { probeNetworks }) => refuseHost(addressOf(spec).host, probeNetworks),
+  tryOnce: async (spec, { probeNetworks }, timeoutMs) => {
     const { host, port } = addressOf(spec);
-    return connected(host, port, timeoutMs, `no connection to ${String(spec['address'])}`, ({ message }) => message);
+    refuseHost(host, probeNetworks);
+    return connected(
+      { host, port },
+      timeoutMs,
+      `no connection to ${String(spec['address'])}`,
+      ({ message }) => message,
+      (address) => probeNetworks.refusal(address),
+    );
   },
 };
 
-/** Connects: undefined once that succeeded, or why it did not. `why` may take a failure for an answer. */
+/**
+ * Connects. Returns undefined if that succeeded, or why it did not. `why` can treat some errors as success. `refusal`
+ * says why an address may not be used.
+ */
 export function connected(
-  host: string,
-  port: number,
+  { host, port }: { readonly host: string; readonly port: number },
   timeoutMs: number,
   late: string,
   why: (error: NodeJS.ErrnoException) => string | undefined,
+  refusal: (address: string) => string | undefined = () => undefined,
 ): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const socket = connect({ host, port });
-    const end = (reason: string | undefined): void => {
-      clearTimeout(timer);
-      socket.destroy();
-      resolve(reason);
-    };
-    const timer = setTimeout(() => end(`${late} in ${Math.round(timeoutMs)} ms`), timeoutMs);
-    socket.on('connect', () => end(undefined));
-    socket.on('error', (error) => end(why(error)));
-  });
+  const attempt = (lookup: LookupFunction, leftMs: number): Promise<string | undefined> =>
+    new Promise((resolve) => {
+      const socket = connect({ host, port, lookup });
+      const end = (reason: string | undefined): void => {
+        clearTimeout(timer);
+        socket.destroy();
+        resolve(reason);
+      };
+      const timer = setTimeout(() => end(`${late} in ${Math.round(timeoutMs)} ms`), leftMs);
+      socket.on('connect', () => end(undefined));
+      socket.on('error', (error) => end(why(error)));
+    });
+  return withAddresses(host, timeoutMs, refusal, attempt);
 }
 
 function addressOf(spec: Readonly<Record<string, unknown>>): { readonly host: string; readonly port: number } {
@@ -69,37 +96,56 @@ function addressOf(spec: Readonly<Record<string, unknown>>): { readonly host: st
   return { host: match[1] ?? match[2] ?? '', port };
 }
 
-/** `http {url, status}`: a GET is answered by one of these statuses; redirects are not followed. */
+/** `http {url, status}`: a GET returns one of these statuses. Redirects are not followed. */
 export const httpProbe: ProbeType = {
   field: 'http',
-  check: (spec) => {
-    urlOf(spec);
+  check: (spec, { probeNetworks }) => {
+    refuseHost(hostOf(urlOf(spec)), probeNetworks);
     statusesOf(spec);
   },
-  tryOnce: (spec, _surroundings, timeoutMs) =>
-    new Promise((resolve) => {
-      const url = urlOf(spec);
-      const wanted = statusesOf(spec);
-      const request = (url.protocol === 'https:' ? https : http).get(url, { agent: false }, (response) => {
-        response.resume();
-        const status = response.statusCode ?? 0;
-        end(wanted.includes(status) ? undefined : `${url.href} answered ${status}`);
+  tryOnce: async (spec, { probeNetworks }, timeoutMs) => {
+    const url = urlOf(spec);
+    refuseHost(hostOf(url), probeNetworks);
+    const statuses = statusesOf(spec);
+    const attempt = (lookup: LookupFunction, leftMs: number): Promise<string | undefined> =>
+      new Promise((resolve) => {
+        const options = { agent: false, lookup };
+        const request = (url.protocol === 'https:' ? https : http).get(url, options, (response) => {
+          response.resume();
+          const status = response.statusCode ?? 0;
+          end(statuses.includes(status) ? undefined : `${shownUrl(url)} answered ${status}`);
+        });
+        const timer = setTimeout(() => end(`no answer from ${shownUrl(url)} in ${Math.round(timeoutMs)} ms`), leftMs);
+        const end = (reason: string | undefined): void => {
+          clearTimeout(timer);
+          resolve(reason);
+          request.destroy();
+        };
+        request.on('error', (error) => end(error.message));
       });
-      const timer = setTimeout(() => end(`no answer from ${url.href} in ${Math.round(timeoutMs)} ms`), timeoutMs);
-      const end = (reason: string | undefined): void => {
-        clearTimeout(timer);
-        resolve(reason);
-        request.destroy();
-      };
-      request.on('error', (error) => end(error.message));
-    }),
+    return withAddresses(hostOf(url), timeoutMs, (address) => probeNetworks.refusal(address), attempt);
+  },
 };
+
+/** Reasons are kept in the ledger, and everybody sees them: without the password. */
+function shownUrl(url: URL): string {
+  const shown = new URL(url);
+  shown.username = shown.password = '';
+  return shown.href;
+}
+
+const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '');
+
+function refuseHost(host: string, networks: ProbeNetworks): void {
+  const refusal = networks.refusal(host);
+  if (refusal !== undefined) throw new RefusedError('node', refusal);
+}
 
 function urlOf(spec: Readonly<Record<string, unknown>>): URL {
   const text = String(spec['url']);
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:'))
-    throw new RefusedError('content', `http.url ${JSON.stringify(text)} is not an http or https URL`);
+    throw new RefusedError('content', 'http.url is not an http or https URL');
   return url;
 }
 
@@ -111,7 +157,7 @@ function statusesOf(spec: Readonly<Record<string, unknown>>): readonly number[] 
   return status as readonly number[];
 }
 
-/** `exec {argv}`: a command ends with 0. Without a shell, and only where the node's settings allow commands. */
+/** `exec {argv}`: a command exits with 0. It runs without a shell, and only if the node's settings allow commands. */
 export const execProbe: ProbeType = {
   field: 'exec',
   check: (spec, { allowExec }) => {
@@ -126,8 +172,13 @@ export const execProbe: ProbeType = {
   },
 };
 
-/** No config is larger, and a pattern holds everything else up for the time that it takes. */
+/** No config is larger. */
 const LONGEST = 1_048_576;
+/**
+ * How many bytes times instructions a match may take: some seconds on a busy machine. Nothing else can run while a
+ * pattern is matched. If it took longer, the guard would take the applier for hung.
+ */
+const MAX_WORK = 32 * LONGEST;
 
 /** `file {path, matches}` or `{path, absent: true}`, below the root. `^` and `$` match at lines, as in grep. */
 export const fileProbe: ProbeType = {
@@ -136,19 +187,59 @@ export const fileProbe: ProbeType = {
     partsOf(spec['path']);
     if (spec['absent'] !== true) patternOf(spec);
   },
-  tryOnce: async (spec, { root }) => {
-    const path = String(spec['path']);
-    const { now, content } = await fileAt(root, path, {
-      wants: ({ size }) => spec['absent'] !== true && size <= LONGEST,
-    });
-    if (spec['absent'] === true) return now.state === 'absent' ? undefined : `${path} exists`;
-    if (now.state !== 'file') return `${path} is ${now.state === 'absent' ? 'missing' : `a ${now.state}`}`;
-    if (content === undefined) return `${path} is longer than ${LONGEST} bytes`;
-    return patternOf(spec).test(content.toString('utf8'))
-      ? undefined
-      : `${path} does not match ${String(spec['matches'])}`;
-  },
+  tryOnce: (spec, surroundings, timeoutMs, leftMs) =>
+    inTime(leftMs, `${String(spec['path'])} was not checked in time`, (isLate) =>
+      checkFile(spec, surroundings, timeoutMs, isLate),
+    ),
 };
+
+async function checkFile(
+  spec: Readonly<Record<string, unknown>>,
+  { root, fileSystems }: ProbeSurroundings,
+  timeoutMs: number,
+  isLate: () => boolean,
+): Promise<string | undefined> {
+  const path = String(spec['path']);
+  const folder = dirname(path);
+  if (fileSystems.mayHang && !(await Promise.race([fileSystems.answers(folder), pause(timeoutMs, false)])))
+    return `${path} was not read: the file system at ${folder} does not answer`;
+  if (spec['absent'] === true) return (await fileAt(root, path)).now.state === 'absent' ? undefined : `${path} exists`;
+  const pattern = patternOf(spec);
+  const longest = Math.min(LONGEST, Math.floor(MAX_WORK / pattern.programSize()));
+  const { now, content } = await fileAt(root, path, { wants: ({ size }) => size <= longest });
+  if (now.state !== 'file') return `${path} ${now.state === 'absent' ? 'is missing' : isInstead(now)}`;
+  if (content === undefined)
+    return longest === LONGEST
+      ? `${path} is longer than ${LONGEST} bytes`
+      : `${path} is longer than ${longest} bytes, too long for this pattern: use a shorter one, or smaller numbers in {}`;
+  // Nobody waits for a late match, and others wait for their turn.
+  const isMatch = await inTurn(() => !isLate() && pattern.test(content.toString('utf8')));
+  return isMatch ? undefined : `${path} does not match ${String(spec['matches'])}`;
+}
+
+/** Throws CutShortError with this message once the time is over. The work goes on, and can ask whether it is late. */
+function inTime<T>(leftMs: number, late: string, work: (isLate: () => boolean) => Promise<T>): Promise<T> {
+  if (leftMs === Infinity) return work(() => false);
+  let isLate = false;
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      isLate = true;
+      reject(new CutShortError(late));
+    }, leftMs);
+    void work(() => isLate)
+      .then(resolve, reject)
+      .finally(() => clearTimeout(timer));
+  });
+}
+
+let last: Promise<unknown> = Promise.resolve();
+
+/** One match after another, with timers between them: several probes must not stop the applier either. */
+function inTurn(match: () => boolean): Promise<boolean> {
+  const matched = last.then(() => new Promise((resolve) => setTimeout(resolve))).then(match);
+  last = matched.catch(() => undefined);
+  return matched;
+}
 
 function patternOf(spec: Readonly<Record<string, unknown>>): ProbePattern {
   const { matches } = spec;

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { NetworkTools } from '../backends/network/tools.js';
 import { connected, type ProbeType } from './probe-types.js';
 
-/** A port that nothing listens on: a router that refuses the connection was reached. */
+/** A port on which nothing listens. A router that refuses the connection was reached. */
 const DISCARD_PORT = 9;
 const DNS_PORT = 53;
 
@@ -54,8 +54,8 @@ async function nameservers(): Promise<readonly string[]> {
   return [...text.matchAll(/^nameserver\s+(\S+)/gm)].map(([, host]) => host ?? '').slice(0, 3);
 }
 
-/** Undefined if the host answers; a refused connection counts as an answer. Else why it cannot be reached. */
+/** Undefined if the host answers; a refused connection counts as an answer. Otherwise why it cannot be reached. */
 const reached = (host: string, port: number, timeoutMs: number): Promise<string | undefined> =>
-  connected(host, port, timeoutMs, `no answer from ${host}`, ({ code, message }) =>
+  connected({ host, port }, timeoutMs, `no answer from ${host}`, ({ code, message }) =>
     code === 'ECONNREFUSED' || code === 'ECONNRESET' ? undefined : `${host} cannot be reached (${code ?? message})`,
   );

@@ -1,14 +1,22 @@
 import type { ConfigEntry } from '#libs/contracts';
+import { PROBE_TIMEOUT_MS } from '#libs/manifests/lean';
 import type { ProbeResult } from '../../core/index.js';
 import { durationOr, RefusedError, type Clock } from '../ports.js';
-import { type ProbeSurroundings, execProbe, httpProbe, type ProbeType, tcpProbe, fileProbe } from './probe-types.js';
+import {
+  CutShortError,
+  type ProbeSurroundings,
+  execProbe,
+  httpProbe,
+  type ProbeType,
+  tcpProbe,
+  fileProbe,
+} from './probe-types.js';
 import { reachProbe } from './reach-probe.js';
 
-const TIMEOUT_MS = 5_000;
 const RETRIES = 3;
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 2_000;
-/** A try that has less is not worth it: it would say more about the time than about the node. */
+/** A try with less time is useless: its failure would only show that time was short. */
 const SHORTEST_TRY_MS = 50;
 
 export function checkProbe(entry: ConfigEntry, surroundings: ProbeSurroundings): void {
@@ -17,7 +25,7 @@ export function checkProbe(entry: ConfigEntry, surroundings: ProbeSurroundings):
   timingOf(entry);
 }
 
-/** All probes side by side, each with its retries, all over at `untilMs`. */
+/** Runs all probes in parallel, each with its retries. All end by `untilMs`, which may be Infinity. */
 export function runProbes(
   probes: readonly ConfigEntry[],
   surroundings: ProbeSurroundings,
@@ -51,12 +59,16 @@ async function run(
       await pause(Math.min(FIRST_PAUSE_MS * 2 ** (tries - 1), LONGEST_PAUSE_MS, Math.max(0, untilMs - clock())));
     const leftMs = untilMs - clock();
     if (leftMs < SHORTEST_TRY_MS) return failure;
-    const reason = await type
-      .tryOnce(spec, surroundings, Math.min(timeoutMs, leftMs))
-      .catch((error: unknown) => (error as Error).message);
+    let reason: string | undefined;
+    try {
+      reason = await type.tryOnce(spec, surroundings, Math.min(timeoutMs, leftMs), leftMs);
+    } catch (error) {
+      reason = (error as Error).message;
+      if (error instanceof CutShortError) return failure.isCutShort === true ? { reason, isCutShort: true } : failure;
+    }
     if (reason === undefined) return undefined;
     const hadItsTime = timeoutMs <= leftMs || clock() < untilMs;
-    // Once a try has failed in all its time, the probe has failed, however many tries are left.
+    // Once a try has failed with its whole timeout, the probe has failed, however many tries are left.
     failure = hadItsTime || failure.isCutShort === undefined ? { reason } : { reason, isCutShort: true };
   }
   return failure;
@@ -66,7 +78,7 @@ function timingOf(entry: ConfigEntry): { readonly timeoutMs: number; readonly re
   const { timeout, retries = RETRIES } = entry.spec;
   if (!Number.isInteger(retries) || (retries as number) < 0 || (retries as number) > 100)
     throw new RefusedError('content', `retries ${JSON.stringify(retries)} is not a number from 0 to 100`);
-  return { timeoutMs: durationOr(TIMEOUT_MS, timeout), retries: retries as number };
+  return { timeoutMs: durationOr(PROBE_TIMEOUT_MS, timeout), retries: retries as number };
 }
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -74,7 +86,7 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 /** Every type of probe, by the field of its spec. */
 const PROBE_TYPES: readonly ProbeType[] = [tcpProbe, httpProbe, execProbe, fileProbe, reachProbe];
 
-/** The type of a probe and its part of the spec. Throws Refused when it has not exactly one. */
+/** The type of a probe and its part of the spec. Throws Refused unless it has exactly one. */
 export function typeOf(entry: ConfigEntry): {
   readonly type: ProbeType;
   readonly spec: Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 import canonicalize from 'canonicalize';
 import { EMPTY_CONFIG, type Config, type ConfigEntry } from '#libs/contracts';
-import { sha256 } from './original-store.js';
+import { sha256 } from '../content.js';
 
 /** Identity of a config: sha256 of its canonical JSON (RFC 8785). */
 export const hashOf = (config: unknown): string => sha256(canonicalize(config) ?? '');
@@ -15,8 +15,8 @@ export function parseConfig(text: string, hash: string): Config | string {
   } catch (error) {
     return `config ${hash} is not JSON: ${(error as Error).message}`;
   }
-  const found = hashOf(value);
-  if (found !== hash) return `config ${hash} does not match its content, whose hash is ${found}`;
+  const actual = hashOf(value);
+  if (actual !== hash) return `config ${hash} does not match its content, whose hash is ${actual}`;
   const fragments = (value as Partial<Config> | null)?.fragments;
   if (!Array.isArray(fragments) || !fragments.every(isEntry)) return `config ${hash} is not a list of fragments`;
   return value as Config;

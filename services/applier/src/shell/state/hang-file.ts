@@ -5,11 +5,11 @@ import { writeWhole } from './whole-file.js';
 
 const NAME = 'hang.json';
 
-/** What a guard leaves for who continues with the journal. */
+/** A guard's note for the next process that continues with the journal. */
 export const writeHang = (stateDir: string, hang: Hang): Promise<void> =>
   writeWhole(join(stateDir, NAME), JSON.stringify(hang));
 
-/** Undefined where there is none, or it cannot be read: then the change only ends later. */
+/** Undefined if it does not exist or cannot be read. Then the change only ends later. */
 export async function readHang(stateDir: string): Promise<Hang | undefined> {
   try {
     const hang = JSON.parse(await readFile(join(stateDir, NAME), 'utf8')) as Partial<Hang> | null;

@@ -1,8 +1,8 @@
 import { isHash } from '#libs/contracts';
 import type { Journal } from '../../core/index.js';
-import { sha256 } from './original-store.js';
+import { sha256 } from '../content.js';
 
-/** `{"sha256": …, "journal": {…}}`; the digest is of the journal's text as it is in the file. */
+/** `{"sha256": …, "journal": {…}}`. The digest is of the journal's text as it is in the file. */
 export function encodeJournal(journal: Journal): string {
   const text = JSON.stringify(journal);
   return `{"sha256":"${sha256(text)}","journal":${text}}\n`;
@@ -22,10 +22,7 @@ export function decodeJournal(text: string): Journal | string {
     : `not the journal of an applier: the field ${wrong} is invalid`;
 }
 
-/**
- * Whether a journal is whole, and of a later kind than this applier writes: the one before it, of whatever kind, is no
- * substitute.
- */
+/** Whether a journal is complete and was written by a newer applier. Then no older copy may replace it. */
 export function isNewer(text: string): boolean {
   const match = /^\{"sha256":"([0-9a-f]{64})","journal":(.*)\}\n$/s.exec(text);
   if (match?.[2] === undefined || sha256(match[2]) !== match[1]) return false;
@@ -54,8 +51,8 @@ const isOriginals: Check = (value) =>
 const isEscalated = has({ action: has({ kind: isText }), reason: isText });
 
 /**
- * A digest says that a text is whole, and not that an applier wrote it: what is edited by hand must not stop all
- * appliers next to this one.
+ * A digest shows that a text is complete, not that an applier wrote it. A journal that was edited by hand must not stop
+ * the other appliers of the process.
  */
 const SHAPE: Readonly<Record<string, Check>> = {
   node: isText,
@@ -73,6 +70,8 @@ const SHAPE: Readonly<Record<string, Check>> = {
       verdict: isText,
       reason: isText,
       escalated: isAbsentOr(isEscalated),
+      notUndone: isAbsentOr(isList),
+      untouched: isAbsentOr((value) => value === true),
     }),
   ),
   work: isAbsentOr(
@@ -90,8 +89,11 @@ const SHAPE: Readonly<Record<string, Check>> = {
       readMs: Number.isFinite,
       rollBackAtMs: Number.isFinite,
       probes: isObject,
+      ran: isList,
+      toUndo: isList,
       changed: isList,
       before: isAbsentOr(isOriginals),
+      scope: has({ touched: isAbsentOr(isList), aside: isObject }),
       begunOn: isAbsentOr(isText),
       reboot: isAbsentOr(has({ from: isText, untilMs: Number.isFinite })),
       escalated: isAbsentOr(isEscalated),
@@ -107,6 +109,7 @@ const SHAPE: Readonly<Record<string, Check>> = {
     }),
   ),
   originals: isOriginals,
+  ran: isAbsentOr(isList),
   madeIn: isAbsentOr(isText),
   report: isAbsentOr(
     has({ kind: isText, node: isText, incarnation: isCount, nonce: isCount, seq: isCount, hash: isText }),

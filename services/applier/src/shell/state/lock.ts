@@ -6,15 +6,17 @@ import { startOf, type ProcessId } from '../process-table.js';
 import { Reserve } from './reserve.js';
 import { codeOf, isMissing } from './whole-file.js';
 
-/** Locks that this process holds: its own pid says nothing about another applier next to it. */
-const held = new Set<string>();
+/** Locks that this process holds. Its own pid does not distinguish it from another applier in the process. */
+const heldLocks = new Set<string>();
 const TRIES = 5;
 
-/** A guard has the folder only while it rolls back. */
-const GUARD_POLL_MS = 200;
-const GUARD_WAITS = 600;
+const POLL_MS = 200;
+/** A guard holds the folder only while it rolls back. */
+const GUARD_WAIT_MS = 120_000;
+/** After SIGKILL, a process is still there until the kernel has freed its memory and files. */
+const DYING_WAIT_MS = 5_000;
 
-/** The process that has the state folder; undefined when none is alive. */
+/** The process that holds the state folder; undefined if none is alive. */
 export function holderOf(folder: string): ProcessId | undefined {
   const path = join(folder, 'lock');
   try {
@@ -26,8 +28,9 @@ export function holderOf(folder: string): ProcessId | undefined {
 }
 
 /**
- * Takes the state folder for one applier. The lock of a dead process is taken over, that of a guard is waited for: it
- * ends what this applier would have to end first. Returns what frees it.
+ * Takes the state folder for one applier. The lock of a dead process is taken over. The lock of a guard is waited for,
+ * because the guard does what this applier would have to do first. The lock of another process is waited for for a
+ * moment, because the process may have been killed just now. Returns a function that frees it.
  */
 export async function lockFolder(folder: string, isGuard = false): Promise<() => Promise<void>> {
   const path = join(folder, 'lock');
@@ -36,13 +39,13 @@ export async function lockFolder(folder: string, isGuard = false): Promise<() =>
   try {
     // After a kill on a full disk, the applier must start to finish the rollback.
     await new Reserve(folder).lend(() => writeFile(own, text, { mode: 0o600 }));
-    for (let tries = 0, waits = 0; tries < TRIES; tries++) {
-      for (; !isGuard && waits < GUARD_WAITS && isHeldByGuard(path); waits++)
-        await new Promise((resolve) => setTimeout(resolve, GUARD_POLL_MS));
+    for (let tries = 0, waitedMs = 0; tries < TRIES; tries++) {
+      for (; waitedMs < waitMs(path, isGuard); waitedMs += POLL_MS)
+        await new Promise((resolve) => setTimeout(resolve, POLL_MS));
       if (await linked(own, path)) {
-        held.add(path);
+        heldLocks.add(path);
         return async () => {
-          held.delete(path);
+          heldLocks.delete(path);
           await unlink(path).catch(() => undefined);
         };
       }
@@ -64,11 +67,14 @@ async function linked(own: string, path: string): Promise<boolean> {
   }
 }
 
-/** Moves the lock away if its process is dead. Only what was judged is removed: a lock taken meanwhile is put back. */
+/**
+ * Moves the lock away if its process is dead. Removes only the lock that was checked. If another process
+ * has taken it meanwhile, puts it back.
+ */
 async function removeStale(path: string, folder: string): Promise<void> {
-  const judged = await readText(path);
-  if (judged === undefined) return;
-  const holder = aliveProcess(path, judged);
+  const owner = await readText(path);
+  if (owner === undefined) return;
+  const holder = aliveProcess(path, owner);
   if (holder !== undefined) throw inUse(folder, `process ${holder.pid}`);
   const aside = `${path}.${randomUUID()}`;
   try {
@@ -77,19 +83,21 @@ async function removeStale(path: string, folder: string): Promise<void> {
     if (isMissing(error)) return;
     throw error;
   }
-  if ((await readText(aside)) !== judged) await linked(aside, path);
+  if ((await readText(aside)) !== owner) await linked(aside, path);
   await unlink(aside);
 }
 
-function isHeldByGuard(path: string): boolean {
+/** How long it is worth waiting for the holder of a lock, in all. */
+function waitMs(path: string, isGuard: boolean): number {
   try {
     const text = readFileSync(path, 'utf8');
-    return (
-      (JSON.parse(text) as { readonly guard?: unknown } | null)?.guard === true &&
-      aliveProcess(path, text) !== undefined
-    );
+    const holder = aliveProcess(path, text);
+    if (holder === undefined) return 0;
+    const isHeldByGuard = (JSON.parse(text) as { readonly guard?: unknown }).guard === true;
+    if (isHeldByGuard && !isGuard) return GUARD_WAIT_MS;
+    return holder.pid === process.pid ? 0 : DYING_WAIT_MS;
   } catch {
-    return false;
+    return 0;
   }
 }
 
@@ -98,11 +106,11 @@ function aliveProcess(path: string, text: string): ProcessId | undefined {
   try {
     lock = (JSON.parse(text) as typeof lock | null) ?? {};
   } catch {
-    return undefined; // a torn lock: its writer did not live to link it
+    return undefined; // a torn lock: its writer died before linking it
   }
   const { pid, started } = lock;
   if (typeof pid !== 'number' || typeof started !== 'string') return undefined;
-  if (pid === process.pid) return held.has(path) ? { pid, started } : undefined;
+  if (pid === process.pid) return heldLocks.has(path) ? { pid, started } : undefined;
   return started !== '' && startOf(pid) === started ? { pid, started } : undefined;
 }
 
@@ -116,7 +124,7 @@ const inUse = (folder: string, by: string): StateError =>
     `the state folder is in use by ${by}: two appliers must not share one. Stop the other one, or give this one its own folder with --state`,
   );
 
-/** A state folder that cannot be used as it is. The message names the file and the way out. */
+/** A state folder that cannot be used. The message names the file and what to do. */
 export class StateError extends Error {
   override readonly name = 'StateError';
   constructor(

@@ -1,47 +1,146 @@
-import { createHash } from 'node:crypto';
-import { readdirSync } from 'node:fs';
-import { mkdir, unlink } from 'node:fs/promises';
+import { lstatSync, readdirSync } from 'node:fs';
+import { mkdir, rename, statfs, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { contentOf, isMissing, writeWhole } from './whole-file.js';
+import { copy, digestOf, sha256, type Content } from '../content.js';
+import { DigestCache } from '../digest-cache.js';
+import { SHORT, withOpen, type OpenFile } from '../open-file.js';
+import { ObjectSizes } from './object-sizes.js';
+import { codeOf, isMissing, naming, syncFolder, writeWhole, type FileContent } from './whole-file.js';
 
 const DIGEST = /^[0-9a-f]{64}$/;
-const CONTENT_FILE = /^[0-9a-f]{64}(\.tmp)?$/;
+const CONTENT_FILE = /^[0-9a-f]{64}(\.tmp|\.part)?$/;
 
-/** Contents of originals, by their sha256, in the state folder. */
+/** Contents by their sha256, in the state folder: of originals, and of objects that a change needs. */
 export class OriginalStore {
-  constructor(private readonly folder: string) {}
+  /** The sizes of objects, which are known longer than their contents are kept. */
+  readonly sizes: ObjectSizes;
+  private readonly digests = new DigestCache();
 
-  async keep(content: Buffer): Promise<string> {
-    const digest = sha256(content);
-    if ((await this.find(digest)) !== undefined) return digest;
-    await mkdir(this.folder, { recursive: true, mode: 0o700 });
-    await writeWhole(this.pathOf(digest), content);
-    return digest;
+  constructor(readonly folder: string) {
+    this.sizes = new ObjectSizes(join(folder, 'sizes.json'));
   }
 
-  async content(digest: string): Promise<Buffer> {
-    const content = await this.find(digest);
-    if (content === undefined) throw new Error(`${this.pathOf(digest)} is lost or damaged`);
-    return content;
+  /** Stores the content of a file, and returns its sha256. Throws if the file does not fit, or not in this time. */
+  async keep(file: OpenFile, leftMs: () => number): Promise<string> {
+    if (file.size <= SHORT) {
+      const content = await file.read();
+      return this.keepAs(sha256(content), content);
+    }
+    await this.requireRoom(file.size);
+    try {
+      const digest = await digestOf(file, leftMs);
+      const write = async (kept: OpenFile): Promise<void> => {
+        if ((await copy(file, kept, leftMs)) !== digest) throw new Error('it was changed while it was read');
+      };
+      return await this.keepAs(digest, write, leftMs);
+    } catch (error) {
+      if (leftMs() > 0) throw error;
+      throw new Error(
+        `has ${file.size} bytes, and the change had not enough time to save them: move the file away, or use a longer applyTimeout`,
+        { cause: error },
+      );
+    }
+  }
+
+  /** Whether the content is stored and undamaged. */
+  async has(digest: string, leftMs?: () => number): Promise<boolean> {
+    const isIt = async (file: OpenFile): Promise<boolean> => (await digestOf(file, leftMs)) === digest;
+    return DIGEST.test(digest) && (await this.read(digest, isIt)) === true;
+  }
+
+  content(digest: string): Content {
+    const lost = (): Error => new Error(`${this.pathOf(digest)} is missing or damaged`);
+    const size = this.sizes.of(digest);
+    return {
+      ...(size === undefined ? {} : { size }),
+      isIn: async (file) => {
+        const isSame = (await this.digests.digestOf(file)) === digest;
+        if (isSame) await this.sizes.learn(digest, file.size);
+        return isSame;
+      },
+      writeTo: async (file) => {
+        const copied = await this.read(digest, async (kept) => {
+          if (kept.size > SHORT) return copy(kept, file);
+          const content = await kept.read();
+          if (sha256(content) !== digest) throw lost();
+          await file.write(content);
+          return digest;
+        });
+        if (copied !== digest) throw lost();
+      },
+    };
   }
 
   pathOf(digest: string): string {
     return join(this.folder, digest);
   }
 
-  /** Forgets all but these. Gives what it could not remove, and why. */
+  /** Stores content that arrives in parts. `receive` continues after what the file already has, and syncs it. */
+  async receive<T>(digest: string, receive: (part: OpenFile) => Promise<T>): Promise<T> {
+    await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    const path = this.partOf(digest);
+    return withOpen(path, 'a+', receive, 0o600).catch((error: unknown) => {
+      throw codeOf(error) === '' ? error : naming(path, error);
+    });
+  }
+
+  /** Marks the received content as complete. */
+  async adopt(digest: string): Promise<void> {
+    await rename(this.partOf(digest), this.pathOf(digest));
+    await syncFolder(this.folder);
+    await this.sizes.learn(digest, lstatSync(this.pathOf(digest)).size);
+  }
+
+  /** Deletes the received part of a content. */
+  async drop(digest: string): Promise<void> {
+    await unlink(this.partOf(digest)).catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
+  }
+
+  /** Deletes all contents except these. Returns what could not be removed, and why. */
   tidy(digests: ReadonlySet<string>): Promise<string[]> {
     return removeFrom(this.folder, (name) => CONTENT_FILE.test(name) && !digests.has(name));
   }
 
-  private async find(digest: string): Promise<Buffer | undefined> {
-    if (!DIGEST.test(digest)) return undefined;
-    const content = await contentOf(this.pathOf(digest));
-    return content !== undefined && sha256(content) === digest ? content : undefined;
+  /** Throws if a file of this size does not fit. Reading it first could take hours, because a file may be sparse. */
+  private async requireRoom(bytes: number): Promise<void> {
+    await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    const { bavail, bsize } = await statfs(this.folder);
+    if (bytes <= bavail * bsize || this.hasOfSize(bytes)) return;
+    throw new Error(
+      `has ${bytes} bytes, which must be saved in ${this.folder}, but only ${bavail * bsize} are free: free disk space there, or move the file away`,
+    );
+  }
+
+  /** Whether there is content of this size: perhaps the same, which was saved before a kill. */
+  private hasOfSize(bytes: number): boolean {
+    return readdirSync(this.folder).some(
+      (name) => lstatSync(join(this.folder, name), { throwIfNoEntry: false })?.size === bytes,
+    );
+  }
+
+  private async keepAs(digest: string, content: FileContent, leftMs?: () => number): Promise<string> {
+    if (await this.has(digest, leftMs)) return digest;
+    await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    await writeWhole(this.pathOf(digest), content);
+    return digest;
+  }
+
+  /** Undefined if there is no such content. */
+  private async read<T>(digest: string, work: (file: OpenFile) => Promise<T>): Promise<T | undefined> {
+    try {
+      return await withOpen(this.pathOf(digest), 'r', work);
+    } catch (error) {
+      if (isMissing(error)) return undefined;
+      throw naming(this.pathOf(digest), error);
+    }
+  }
+
+  private partOf(digest: string): string {
+    return `${this.pathOf(digest)}.part`;
   }
 }
 
-/** Removes files of a folder. Gives what it could not remove, and why. */
+/** Removes files from a folder. Returns what could not be removed, and why. */
 export async function removeFrom(folder: string, isOver: (name: string) => boolean): Promise<string[]> {
   const troubles: string[] = [];
   for (const name of namesIn(folder, troubles))
@@ -60,5 +159,3 @@ function namesIn(folder: string, troubles: string[]): readonly string[] {
     return [];
   }
 }
-
-export const sha256 = (data: string | Buffer): string => createHash('sha256').update(data).digest('hex');

@@ -1,16 +1,18 @@
 import { randomBytes } from 'node:crypto';
-import { ftruncateSync, lstatSync } from 'node:fs';
-import { unlink } from 'node:fs/promises';
-import { join } from 'node:path';
-import { withOpen } from '../open-file.js';
+import { lstatSync } from 'node:fs';
+import { statfs, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { withOpen, type OpenFile } from '../open-file.js';
 import { isFull, naming } from './whole-file.js';
 
-/** How much is given back to the disk at a time: what else writes there may take it before this applier does. */
+/** How much space is freed at a time, because other programs may take it before this applier does. */
 const PART_BYTES = 16_384;
+/** How much is written at a time. */
+const PIECE_BYTES = 1 << 20;
 
 /**
  * Disk space that is set aside in the state folder, as the file `reserve`. A change may fill the disk; its rollback
- * writes into this space. The bytes are random, so that a file system that compresses sets aside as much.
+ * writes into this space. The bytes are random, so that a file system with compression sets aside as much.
  */
 export class Reserve {
   readonly path: string;
@@ -19,21 +21,38 @@ export class Reserve {
     this.path = join(folder, 'reserve');
   }
 
-  /** Sets aside at least that many bytes. Throws when there is not enough space; then it keeps what it could get. */
+  /** Throws if the disk has not enough space to set aside this many bytes. */
+  async requireSpace(bytes: number): Promise<void> {
+    const missing = bytes - this.bytes();
+    const { bavail, bsize } = await statfs(dirname(this.path));
+    const freeBytes = bavail * bsize;
+    if (missing > freeBytes) throw new Error(`${missing} bytes are missing, but only ${freeBytes} bytes are free`);
+  }
+
+  /** Sets aside at least this many bytes. Throws if there is not enough space, and keeps what it could get. */
   async fill(bytes: number): Promise<void> {
     const missing = bytes - this.bytes();
     if (missing <= 0) return;
+    // Without fsync: file systems count the space when it is written. What is lost in a power cut is filled again.
+    const write = async (file: OpenFile): Promise<void> => {
+      for (let left = missing; left > 0; left -= PIECE_BYTES)
+        await file.append(randomBytes(Math.min(left, PIECE_BYTES)));
+    };
     try {
-      // Without fsync: file systems count the space when it is written. What a power cut takes away is filled again.
-      await withOpen(this.path, 'a', (file) => file.write(randomBytes(missing)), 0o600);
+      await withOpen(this.path, 'a', write, 0o600);
     } catch (error) {
       throw naming(this.path, error);
     }
   }
 
+  /** Frees what is more than this many bytes. */
+  async trim(bytes: number): Promise<void> {
+    if (this.bytes() > bytes) await this.shrink(bytes);
+  }
+
   /**
-   * Carries out `work`, which may be repeated. As long as the disk is full, gives back a part of the space and tries
-   * again, until only `keptBytes` are left. Throws as `work` does.
+   * Carries out `work`, which may be repeated. While the disk is full, frees a part of the space and tries again, until
+   * only `keptBytes` are left. Throws like `work`.
    */
   async lend<T>(work: () => Promise<T>, keptBytes = 0): Promise<T> {
     for (;;) {
@@ -45,7 +64,7 @@ export class Reserve {
     }
   }
 
-  /** False when there is nothing to give back. */
+  /** False if there is nothing to free. */
   private async giveBack(keptBytes: number): Promise<boolean> {
     const bytes = this.bytes();
     if (bytes <= keptBytes) return false;
@@ -54,12 +73,16 @@ export class Reserve {
       await unlink(this.path);
       return true;
     }
+    await this.shrink(left);
+    return true;
+  }
+
+  private async shrink(bytes: number): Promise<void> {
     await withOpen(this.path, 'r+', async (file) => {
-      ftruncateSync(file.fd, left);
-      // Some file systems free the space only with this.
+      file.truncate(bytes);
+      // Some file systems free the space only with this call.
       await file.sync();
     });
-    return true;
   }
 
   private bytes(): number {

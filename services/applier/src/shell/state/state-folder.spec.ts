@@ -1,8 +1,11 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { newJournal, type Journal } from '../../core/index.js';
-import { sha256 } from './original-store.js';
+import { sha256 } from '../content.js';
+import { startOf } from '../process-table.js';
 import { StateFolder } from './state-folder.js';
 
 const EMPTY = '0'.repeat(64);
@@ -20,7 +23,10 @@ const work: Journal['work'] = {
   readMs: 0,
   rollBackAtMs: 500,
   probes: {},
+  ran: [],
+  toUndo: [],
   changed: [],
+  scope: { touched: [], aside: {} },
 };
 const journal = (seq: number): Journal => ({ ...newJournal('n0', EMPTY), seq });
 
@@ -30,7 +36,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(path, { recursive: true, force: true }));
 
-it('goes on from the journal before when the last one is torn, and keeps that until another one stands', async () => {
+it('continues from the previous journal if the last one is torn, and keeps it until another one is written', async () => {
   const folder = await StateFolder.open(path);
   await folder.writeJournal(journal(1));
   await folder.writeJournal(journal(2));
@@ -44,7 +50,7 @@ it('goes on from the journal before when the last one is torn, and keeps that un
   await folder.close();
 });
 
-it('finds an unfinished work in both copies, whichever is lost, and in neither what was before it', async () => {
+it('finds unfinished work in both copies, whichever is lost, and the state before it in neither', async () => {
   const folder = await StateFolder.open(path);
   await folder.writeJournal(journal(1));
   await folder.writeJournal(journal(2));
@@ -59,7 +65,7 @@ it('finds an unfinished work in both copies, whichever is lost, and in neither w
   await folder.close();
 });
 
-it('refuses the journal of a newer applier, and does not go on from the one before in its place', async () => {
+it('refuses the journal of a newer applier, and does not use the previous one instead', async () => {
   const folder = await StateFolder.open(path);
   await folder.writeJournal(journal(1));
   await folder.writeJournal(journal(2));
@@ -67,4 +73,19 @@ it('refuses the journal of a newer applier, and does not go on from the one befo
   writeFileSync(join(path, 'journal.json'), `{"sha256":"${sha256(newer)}","journal":${newer}}\n`);
   await expect(folder.readJournal('n0', EMPTY)).rejects.toThrow('written by a newer applier (v 2): start that version');
   await folder.close();
+});
+
+it('waits for an applier that was killed a moment ago', async () => {
+  // The kernel needs a while to free so much memory; until then, the process is there.
+  const holder = spawn(process.execPath, [
+    '-e',
+    'globalThis.kept = Buffer.alloc(1_000_000_000, 1); console.log("ready"); setInterval(() => undefined, 60_000)',
+  ]);
+  const ended = once(holder, 'exit');
+  await once(holder.stdout, 'data');
+  const pid = holder.pid as number;
+  writeFileSync(join(path, 'lock'), JSON.stringify({ pid, started: startOf(pid) }));
+  process.kill(pid, 'SIGKILL');
+  await (await StateFolder.open(path)).close();
+  await ended;
 });

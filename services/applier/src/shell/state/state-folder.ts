@@ -3,25 +3,26 @@ import { link, mkdir, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '#libs/contracts';
 import { letOthersGoOn } from '../open-file.js';
-import { newJournal, type Journal } from '../../core/index.js';
+import { newJournal, type Journal, type Original } from '../../core/index.js';
 import { parseConfig } from './config-text.js';
 import { decodeJournal, encodeJournal, isNewer } from './journal-text.js';
 import { removeHang } from './hang-file.js';
 import { lockFolder, StateError } from './lock.js';
 import { OriginalStore, removeFrom } from './original-store.js';
+import { CONFIGS, makePrivate } from './private-folder.js';
 import { Reserve } from './reserve.js';
 import { contentOf, isMissing, writeAllWhole, writeWhole } from './whole-file.js';
 
 const CONFIG_FILE = /^[0-9a-f]{64}\.json(\.tmp)?$/;
 
 const BLOCK_BYTES = 4_096;
-/** Unfinished work is written as two copies. Both old copies are still there meanwhile. */
+/** Unfinished work is written as two copies. Both old copies exist until then. */
 const COPIES = 2;
-/** What a rollback restores leaves space for two journals: that it started, and how it ended. */
+/** A rollback needs space for two journals: that it started, and how it ended. */
 const JOURNALS_KEPT = 2;
-/** More than two, because other programs may take what one journal frees before the next is written. */
+/** More than two, because other programs may take the space of one journal before the next is written. */
 const JOURNALS_RESERVED = 4;
-/** For writing one restored file next to the one that it replaces. A larger file needs free space besides. */
+/** For one file that a rollback restores. A larger one needs free space in addition. */
 const MOST_RESTORE_BYTES = 1 << 20;
 const RESTORE_MARGIN_BYTES = 4 * BLOCK_BYTES;
 
@@ -31,10 +32,10 @@ const RESTORE_MARGIN_BYTES = 4 * BLOCK_BYTES;
  */
 export class StateFolder {
   readonly contents: OriginalStore;
-  /** `journal.json` cannot be used, so it must not replace the one before, which can. */
+  /** `journal.json` cannot be used, so it must not replace the previous journal, which can. */
   private damaged = false;
-  /** The journal has unfinished work. */
-  private works = false;
+  /** The journal as it was last read or written. */
+  private last: Journal | undefined;
   private journalBytes = BLOCK_BYTES;
   private readonly reserve: Reserve;
 
@@ -46,9 +47,11 @@ export class StateFolder {
     this.reserve = new Reserve(path);
   }
 
-  /** Throws StateError when another applier has it. */
+  /** Throws StateError if another applier holds it, or another user could write to it. */
   static async open(path: string, isGuard = false): Promise<StateFolder> {
-    await mkdir(join(path, 'configs'), { recursive: true, mode: 0o700 });
+    // A guard finishes what an applier has begun.
+    if (!isGuard) await makePrivate(path);
+    await mkdir(join(path, CONFIGS), { recursive: true, mode: 0o700 });
     return new StateFolder(path, await lockFolder(path, isGuard));
   }
 
@@ -56,17 +59,15 @@ export class StateFolder {
     return this.unlock();
   }
 
-  /**
-   * The journal as it stands; a new one when there is none. Throws StateError when what stands there cannot be used.
-   */
+  /** The current journal; a new one if there is none. Throws StateError if the existing one cannot be used. */
   async readJournal(
     node: string,
     emptyHash: string,
   ): Promise<{ readonly journal: Journal; readonly fellBack?: string }> {
-    const found = await this.findJournal(node, emptyHash);
-    this.works = found.journal.work !== undefined;
-    this.journalBytes = blocks(encodeJournal(found.journal).length);
-    return found;
+    const loaded = await this.findJournal(node, emptyHash);
+    this.last = loaded.journal;
+    this.journalBytes = blocks(encodeJournal(loaded.journal).length);
+    return loaded;
   }
 
   private async findJournal(
@@ -79,7 +80,7 @@ export class StateFolder {
     if (text === undefined && before === undefined) return { journal: newJournal(node, emptyHash) };
     const decoded = text === undefined ? 'missing' : decodeJournal(text);
     if (typeof decoded !== 'string') return { journal: ownJournal(decoded, node, path) };
-    // An older one would know nothing of what the newer applier has begun or taken over since.
+    // An older applier would not know what the newer one has started or saved since.
     if (text !== undefined && isNewer(text))
       throw new StateError(
         path,
@@ -96,33 +97,33 @@ export class StateFolder {
   }
 
   /**
-   * Work starts only if the space that its rollback needs is set aside; every later journal may use that space. Throws,
-   * with the file's name, when the journal cannot be written: then the one before still counts.
+   * Work starts only if the space for its rollback is set aside. Every later journal may use that space. Throws, with
+   * the file's name, if the journal cannot be written. Then the previous one still counts.
    */
   async writeJournal(journal: Journal): Promise<void> {
     const text = encodeJournal(journal);
     const journalBytes = blocks(Buffer.byteLength(text));
-    const begins = journal.work !== undefined && !this.works;
+    const begins = journal.work !== undefined && this.last?.work === undefined;
     if (begins) {
-      await this.setAside(journalBytes, journal);
+      await this.setAside(await this.rollbackBytes(journalBytes, journal), true);
       await this.putJournal(journal, text);
     } else await this.reserve.lend(() => this.putJournal(journal, text));
-    this.works = journal.work !== undefined;
+    this.last = journal;
     this.journalBytes = journalBytes;
   }
 
   /**
-   * Puts one thing back on the node during a rollback. Where the disk is full it may use the space that was set aside,
-   * except for what the journal needs.
+   * Restores one item during a rollback. On a full disk, it may use the space that was set aside, except for what the
+   * journal needs.
    */
   rollBackWith<T>(work: () => Promise<T>): Promise<T> {
     return this.reserve.lend(work, JOURNALS_KEPT * COPIES * this.journalBytes);
   }
 
-  /** Throws StateError when the disk has not enough space. */
-  private async setAside(journalBytes: number, journal: Journal): Promise<void> {
-    const bytes = JOURNALS_RESERVED * COPIES * journalBytes + (await this.restoreBytes(journal));
+  /** Throws StateError if the disk has not enough space. A change that cannot start takes none of it. */
+  private async setAside(bytes: number, begins: boolean): Promise<void> {
     try {
+      if (begins) await this.reserve.requireSpace(bytes);
       await this.reserve.fill(bytes);
     } catch (error) {
       throw new StateError(
@@ -132,26 +133,40 @@ export class StateFolder {
     }
   }
 
-  /** For the largest thing that a rollback may have to put back. */
-  private async restoreBytes(journal: Journal): Promise<number> {
-    let bytes = sizeOf(this.configPath(journal.inForce));
-    for (const digest of digestsIn(journal)) {
+  /**
+   * The space for journals, and for all that a rollback may have to write back: contents that are in the config in
+   * force, contents of saved originals, and one block of metadata for each item. What the change writes and the
+   * rollback removes is not deducted, because the change may end anywhere.
+   */
+  private async rollbackBytes(journalBytes: number, journal: Journal): Promise<number> {
+    let bytes = JOURNALS_RESERVED * COPIES * journalBytes + RESTORE_MARGIN_BYTES;
+    bytes += blocks(sizeOf(this.configPath(journal.inForce))) + (journal.work?.changed.length ?? 0) * BLOCK_BYTES;
+    for (const original of this.restoredBy(journal)) {
       await letOthersGoOn();
-      bytes = Math.max(bytes, sizeOf(this.contents.pathOf(digest)));
+      const digest = digestOf(original);
+      if (digest !== undefined) bytes += blocks(Math.min(MOST_RESTORE_BYTES, sizeOf(this.contents.pathOf(digest))));
     }
-    return blocks(Math.min(MOST_RESTORE_BYTES, bytes)) + RESTORE_MARGIN_BYTES;
+    return bytes;
+  }
+
+  /** The originals of a change that starts. The others are only restored once a config does not manage them. */
+  private restoredBy({ originals, work }: Journal): readonly Original[] {
+    if (work === undefined) return [];
+    const before = this.last?.sound === true ? this.last.originals : {};
+    const added = Object.entries(originals).filter(([key]) => before[key] === undefined);
+    return [...added.map(([, original]) => original), ...Object.values(work.before ?? {})];
   }
 
   private async putJournal(journal: Journal, text: string): Promise<void> {
     const path = join(this.path, 'journal.json');
-    // Of an unfinished work the copy before, should it ever be needed, must know too. One of the two is whole at every
-    // moment.
+    // If work is unfinished, the previous copy must contain it too, in case it is needed. At every moment, one of the
+    // two is complete.
     if (journal.work !== undefined) await writeAllWhole(this.path, ['journal.json', 'journal.prev.json'], text);
     else await writeWhole(path, text, () => (this.damaged ? Promise.resolve() : this.keepAsPrevious(path)));
     this.damaged = false;
   }
 
-  /** By a second name, so that `journal.json` is there at every moment: a reader finds the old one or the new one. */
+  /** Through a second name, so that `journal.json` always exists: a reader finds the old or the new one. */
   private async keepAsPrevious(path: string): Promise<void> {
     const next = join(this.path, 'journal.prev.json.new');
     if (lstatSync(next, { throwIfNoEntry: false }) !== undefined) await ignoreMissing(unlink(next));
@@ -159,7 +174,7 @@ export class StateFolder {
     await ignoreMissing(rename(next, join(this.path, 'journal.prev.json')));
   }
 
-  /** The config with this hash; undefined when it is not there; a text when it cannot be used, which says why. */
+  /** The config with this hash; undefined if it does not exist; a text that says why, if it cannot be used. */
   async readConfig(hash: string): Promise<Config | string | undefined> {
     try {
       const text = await textOf(this.configPath(hash));
@@ -175,23 +190,26 @@ export class StateFolder {
   }
 
   /**
-   * Removes configs and contents that nothing names any more, leaves alone what is not Sluice's, and fills the reserve
-   * up. Gives what it could not do, each with the file's name: nothing depends on it.
+   * Removes configs and contents that nothing refers to any more, leaves foreign files alone, and refills the reserve.
+   * Returns what failed, with the names of the files. No step depends on it.
    */
   async tidy(configs: readonly string[], journal: Journal): Promise<readonly string[]> {
-    const kept = new Set(configs.map((hash) => `${hash}.json`));
-    const isOver = (name: string): boolean => CONFIG_FILE.test(name) && !kept.has(name);
+    const names = new Set(configs.map((hash) => `${hash}.json`));
+    const isOver = (name: string): boolean => CONFIG_FILE.test(name) && !names.has(name);
     const troubles = [
-      ...(await removeFrom(join(this.path, 'configs'), isOver)),
+      ...(await removeFrom(join(this.path, CONFIGS), isOver)),
       ...(await this.contents.tidy(digestsIn(journal))),
     ];
-    await this.setAside(this.journalBytes, journal).catch((error: unknown) => troubles.push((error as Error).message));
+    const bytes = await this.rollbackBytes(this.journalBytes, journal);
+    await this.setAside(bytes, false).catch((error: unknown) => troubles.push((error as Error).message));
+    // A degraded node may still need it.
+    if (journal.sound) await this.reserve.trim(bytes);
     await removeHang(this.path);
     return troubles;
   }
 
   private configPath(hash: string): string {
-    return join(this.path, 'configs', `${hash}.json`);
+    return join(this.path, CONFIGS, `${hash}.json`);
   }
 }
 
@@ -207,11 +225,11 @@ const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false 
 const blocks = (bytes: number): number => Math.ceil(bytes / BLOCK_BYTES) * BLOCK_BYTES;
 
 const digestsIn = ({ originals, work }: Journal): ReadonlySet<string> =>
-  new Set(
-    [...Object.values(originals), ...Object.values(work?.before ?? {})].flatMap(({ was }) =>
-      was !== null && typeof was === 'object' && 'digest' in was && typeof was.digest === 'string' ? [was.digest] : [],
-    ),
-  );
+  new Set([...Object.values(originals), ...Object.values(work?.before ?? {})].flatMap((one) => digestOf(one) ?? []));
+
+/** The sha256 of the content that was saved with an original. */
+const digestOf = ({ was }: Original): string | undefined =>
+  was !== null && typeof was === 'object' && 'digest' in was && typeof was.digest === 'string' ? was.digest : undefined;
 
 const ignoreMissing = (done: Promise<void>): Promise<void> =>
   done.catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));

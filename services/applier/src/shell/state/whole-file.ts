@@ -2,19 +2,22 @@ import { rename, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { withOpen, type OpenFile } from '../open-file.js';
 
+/** The content of a file, or what writes it. */
+export type FileContent = string | Buffer | ((file: OpenFile) => Promise<void>);
+
 /**
- * Replaces a file as a whole and on the disk: who reads sees the old or the new content, also after a power cut. When
- * it fails, the old content stays and no space is taken; the error names the file.
+ * Replaces a file atomically and durably. A reader sees the old or the new content, also after a power cut. If it
+ * fails, the old content stays and no space is used. The error names the file.
  */
 export async function writeWhole(
   path: string,
-  content: string | Buffer,
+  content: FileContent,
   beforeRename?: () => Promise<void>,
 ): Promise<void> {
   await writeAll([path], content, beforeRename);
 }
 
-/** The same for several files of one folder, which take their places in the order given. */
+/** The same for several files of one folder, which are put in place in the given order. */
 export async function writeAllWhole(folder: string, names: readonly string[], content: string): Promise<void> {
   await writeAll(
     names.map((name) => join(folder, name)),
@@ -24,12 +27,12 @@ export async function writeAllWhole(folder: string, names: readonly string[], co
 
 async function writeAll(
   paths: readonly string[],
-  content: string | Buffer,
+  content: FileContent,
   beforeRename?: () => Promise<void>,
 ): Promise<void> {
-  const written = await Promise.allSettled(paths.map((path) => writeBeside(path, content)));
+  const results = await Promise.allSettled(paths.map((path) => writeBeside(path, content)));
   try {
-    for (const result of written) if (result.status === 'rejected') throw result.reason;
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
     await beforeRename?.();
     for (const path of paths) await rename(temporaryOf(path), path).catch((error: unknown) => fail(path, error));
   } catch (error) {
@@ -39,9 +42,9 @@ async function writeAll(
   for (const folder of new Set(paths.map((path) => dirname(path)))) await syncFolder(folder);
 }
 
-async function writeBeside(path: string, content: string | Buffer): Promise<void> {
+async function writeBeside(path: string, content: FileContent): Promise<void> {
   const write = async (file: OpenFile): Promise<void> => {
-    await file.write(content);
+    await (typeof content === 'function' ? content(file) : file.write(content));
     await file.sync();
   };
   await withOpen(temporaryOf(path), 'w', write, 0o600).catch((error: unknown) => fail(path, error));
@@ -49,9 +52,9 @@ async function writeBeside(path: string, content: string | Buffer): Promise<void
 
 const temporaryOf = (path: string): string => `${path}.tmp`;
 
-const syncFolder = (path: string): Promise<void> => withOpen(path, 'r', (folder) => folder.sync());
+export const syncFolder = (path: string): Promise<void> => withOpen(path, 'r', (folder) => folder.sync());
 
-/** Undefined where there is no such file. */
+/** Undefined if the file does not exist. */
 export async function contentOf(path: string): Promise<Buffer | undefined> {
   try {
     return await withOpen(path, 'r', (file) => file.read());
@@ -61,7 +64,7 @@ export async function contentOf(path: string): Promise<Buffer | undefined> {
   }
 }
 
-/** The same error, with the path in its message: what fails on an open file does not say which. */
+/** The same error, with the path in its message: an error on an open file does not name it. */
 export function naming(path: string, error: unknown): Error {
   const cause = error as NodeJS.ErrnoException;
   if (cause.message.includes(path)) return cause;

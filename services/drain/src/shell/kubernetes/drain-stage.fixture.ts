@@ -6,14 +6,14 @@ import { settingsFrom, SILENT } from '#libs/process';
 import { factOf, until, startNatsServer, type NatsServer } from '#libs/testing';
 import { service as drain } from '../../service.js';
 
-/** What a spec says of a lease; the rest is as of a pool that says nothing. */
-export interface LeaseSays {
+/** The fields of a lease that a spec sets. The rest is as for a pool without settings. */
+export interface LeaseSettings {
   readonly drain?: Readonly<Record<string, unknown>>;
   readonly drainMs?: number;
   readonly reboots?: boolean;
 }
 
-/** The drain service in this process, on a real nats-server and a real API server; the spec plays the scheduler. */
+/** The drain service in this process, on a real nats-server and a real API server. The spec plays the scheduler. */
 export class DrainStage {
   private readonly services: RunningService[] = [];
   private readonly leases = new Map<string, number>();
@@ -31,7 +31,7 @@ export class DrainStage {
     return new DrainStage(server, bus, await connectFleet({ servers: [servers], timeoutMs: 5_000 }));
   }
 
-  /** Starts a copy of the service; resolves when it follows the ledger. */
+  /** Starts a copy of the service. Resolves when it follows the ledger. */
   async serve(kubeconfig: string, self = ''): Promise<RunningService> {
     process.env['KUBECONFIG'] = kubeconfig;
     const service = await startService(drain, {
@@ -48,7 +48,7 @@ export class DrainStage {
     return service;
   }
 
-  /** Appends what another service decided. */
+  /** Appends facts of another service. */
   async append(...facts: readonly NewFact[]): Promise<void> {
     const ledger = new Ledger(this.bus);
     await until(
@@ -57,14 +57,14 @@ export class DrainStage {
     );
   }
 
-  /** Grants the next lease of a node, with a drain; its id. */
-  async grant(node: string, says: LeaseSays = {}): Promise<string> {
+  /** Grants the next lease of a node, with a drain. Returns its id. */
+  async grant(node: string, settings: LeaseSettings = {}): Promise<string> {
     const count = (this.leases.get(node) ?? 0) + 1;
     this.leases.set(node, count);
     const lease = `${node}-l${count}`;
     const actions: readonly Action[] = [
       { kind: 'drain' },
-      ...(says.reboots === true ? [{ kind: 'reboot' } as const] : []),
+      ...(settings.reboots === true ? [{ kind: 'reboot' } as const] : []),
     ];
     await this.append(
       factOf('node.lease.granted', {
@@ -72,14 +72,14 @@ export class DrainStage {
         kind: 'forward',
         phase: 'draining',
         actions: [...actions],
-        drainMs: says.drainMs ?? 600_000,
-        ...(says.drain === undefined ? {} : { drain: says.drain as never }),
+        drainMs: settings.drainMs ?? 600_000,
+        ...(settings.drain === undefined ? {} : { drain: settings.drain as never }),
       }),
     );
     return lease;
   }
 
-  /** The lease of a node ends, and the node is to be given back. */
+  /** Settles the lease of a node, so that the node must be given back. */
   async settle(node: string, lease: string): Promise<void> {
     await this.append(
       factOf('node.lease.settled', { ...this.of(node, lease), kind: 'forward', because: 'applied' }),
@@ -87,7 +87,7 @@ export class DrainStage {
     );
   }
 
-  /** The facts of a kind about a lease. */
+  /** The facts of one type about a lease. */
   async facts<T extends FactType>(type: T, lease: string): Promise<readonly Extract<Fact, { type: T }>[]> {
     const found: Extract<Fact, { type: T }>[] = [];
     const subject = factSubject({ type, node: lease.replace(/-l\d+$/, '') } as unknown as NewFact);
@@ -98,16 +98,16 @@ export class DrainStage {
     return found;
   }
 
-  /** Waits for the first fact of a kind about a lease. */
-  async said<T extends FactType>(type: T, lease: string): Promise<Extract<Fact, { type: T }>> {
+  /** Waits for the first fact of a type about a lease. */
+  async untilFact<T extends FactType>(type: T, lease: string): Promise<Extract<Fact, { type: T }>> {
     return (await until(async () => (await this.facts(type, lease))[0], `${type} of ${lease}`)) as Extract<
       Fact,
       { type: T }
     >;
   }
 
-  /** Waits until the view of a node is as it should be. */
-  async shown(node: string, holds: (view: DrainView) => boolean): Promise<DrainView> {
+  /** Waits until the view of a node meets the condition. */
+  async untilView(node: string, holds: (view: DrainView) => boolean): Promise<DrainView> {
     return (await until(async () => {
       const view = await this.client.get('drains', node);
       return view !== undefined && holds(view) ? view : undefined;

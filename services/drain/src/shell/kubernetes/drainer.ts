@@ -13,13 +13,10 @@ import {
 } from '../../core/index.js';
 import { NodeDrain, type DrainerParts } from './node-drain.js';
 
-/** One message a second and node says enough. */
+/** At most one message per second for each node. */
 const PROGRESS_MS = 1_000;
 
-/**
- * The strategy `kubernetes`: while this copy leads, one NodeDrain for each node that is drained or has to be given
- * back.
- */
+/** The strategy `kubernetes`: while this copy leads, one NodeDrain for each node that must be drained or given back. */
 export class Drainer {
   private readonly drains = new Drains((drain) => new NodeDrain(this.parts, drain).start());
   private readonly published = new Map<string, { readonly text: string; readonly atMs: number }>();
@@ -52,14 +49,14 @@ export class Drainer {
     await this.kube.close();
   }
 
-  /** Brings what is under way in line with the fold. */
+  /** Starts and stops drains so that they match the fold. */
   private follow(state: State | undefined): void {
     this.drains.follow(state);
     for (const node of this.published.keys()) if (!this.drains.running.has(node)) this.published.delete(node);
     this.watchBudgets();
   }
 
-  /** Budgets are of no interest while nothing is drained. */
+  /** Budgets do not matter while nothing is drained. */
   private watchBudgets(): void {
     if (this.drains.running.size > 0)
       this.unwatch ??= this.kube.onFreed((budget) => this.drains.freed([budget]), this.parts.logger);
@@ -77,7 +74,7 @@ export class Drainer {
     });
   }
 
-  /** For who wants to watch: what it says stands in the view too. */
+  /** For logs only. The view has the same content. */
   private publish({ node, pool, change, lease }: Drain, { total, evicted, waitingFor }: Progress): void {
     const body = { node, pool, change, lease, total, evicted, waitingFor };
     const text = JSON.stringify(body);

@@ -16,20 +16,20 @@ import {
   type Sight,
 } from '../../core/index.js';
 
-/** What the drain of one node is given to work with. */
+/** What the drain of one node needs. */
 export interface DrainerParts {
   readonly kube: Pick<Kube, 'node' | 'writeNode' | 'podsOn' | 'evict' | 'delete' | 'onChange'>;
   readonly logger: Logger;
   /** The pod that this process runs in, as namespace/name; undefined outside Kubernetes. */
   readonly self: string | undefined;
-  /** The drain of a node as the ledger has it, up to its end. */
+  /** The drain of a node according to the ledger, read up to its end. */
   readonly drainOf: (node: string) => Promise<Drain | undefined>;
-  /** Resolves when what was seen stands in the ledger, or turned out to be no news. */
+  /** Resolves when the observation is in the ledger, or turned out to be nothing new. */
   readonly say: (sight: Sight) => Promise<void>;
   readonly show: (node: string, progress: Progress) => void;
 }
 
-/** A Node as the core sees it, with what a write has to rest on. */
+/** A Node as the core sees it, with the version that a write is based on. */
 interface NodeSnapshot extends NodeCordon {
   readonly read: KubeNode;
 }
@@ -70,7 +70,7 @@ export class NodeDrain extends RunningDrain<NodeSnapshot, KubePod> {
         if (this.stopped) return;
         next = steps.next(answer);
       } catch (error) {
-        // Another copy leads: this one is stopped, and the other looks.
+        // Another copy leads. This one stops, and the other one reads the Node.
         if (this.stopped || error instanceof UnavailableError) return;
         next = steps.throw(error);
       }
@@ -78,8 +78,8 @@ export class NodeDrain extends RunningDrain<NodeSnapshot, KubePod> {
   }
 
   /**
-   * Only after the first look, which need not wait for what a watch takes to begin: that begins with a list, so nothing
-   * is missed.
+   * Watch only after the first round, which need not wait for the watch to start. A watch begins with a list, so
+   * nothing is missed.
    */
   private watch(): void {
     if (this.unwatch === undefined && !this.stopped)
@@ -93,7 +93,7 @@ export class NodeDrain extends RunningDrain<NodeSnapshot, KubePod> {
   }
 
   private noteFailure(error: Error, failures: number): boolean {
-    // A missing right was named, once.
+    // A missing permission is logged once.
     this.parts.logger[isMissingRight(error) ? 'debug' : 'warn'](
       { error, node: this.node, lease: this.lease, failures },
       'the node could not be reconciled; trying again',
@@ -113,7 +113,7 @@ export class NodeDrain extends RunningDrain<NodeSnapshot, KubePod> {
       case 'now':
         return { monotonicMs: monotonicMs(), wall: wallTime() };
       case 'write-node':
-        return this.write(effect.seen.read, effect.write);
+        return this.write(effect.node.read, effect.write);
       case 'evict':
         return Promise.all(effect.evictions.map((eviction) => this.evict(eviction)));
       case 'say':

@@ -46,15 +46,15 @@ const ask = (
   before,
 });
 
-/** What is wanted, with nodes and objects; all of it was read. */
-function wantedOf(
+/** The desired state, with nodes and objects, all of it read. */
+function desiredState(
   nodes: readonly NodeView[],
   ...objects: readonly { readonly kind: string; readonly name: string; readonly spec: object }[]
 ): DesiredState {
-  const wanted = new DesiredState(sha256);
-  for (const one of nodes) wanted.showNode(one);
+  const desired = new DesiredState(sha256);
+  for (const one of nodes) desired.showNode(one);
   for (const one of objects)
-    wanted.hear({
+    desired.hear({
       uid: '',
       generation: 1,
       revision: '1',
@@ -65,8 +65,8 @@ function wantedOf(
       status: undefined,
       ...one,
     });
-  for (const what of ['fragments', 'nodes', 'Pool']) wanted.read.add(what);
-  return wanted;
+  for (const what of ['fragments', 'nodes', 'Pool']) desired.read.add(what);
+  return desired;
 }
 const committed = (name: string, spec: object, gone = false) =>
   ({
@@ -76,14 +76,14 @@ const committed = (name: string, spec: object, gone = false) =>
     ledger: 1,
   }) as never;
 const THREE = [node('a', { role: 'edge' }), node('b', { role: 'edge', zone: '1' }), node('c', { role: 'core' })];
-const warningsOf = (wanted: DesiredState, ...request: Parameters<typeof ask>): readonly string[] => {
-  const said = answerAdmission(ask(...request), wanted);
-  if (said.is !== 'allowed') throw new Error(`it is ${said.is}`);
-  return said.warnings;
+const warningsOf = (desired: DesiredState, ...request: Parameters<typeof ask>): readonly string[] => {
+  const answer = answerAdmission(ask(...request), desired);
+  if (answer.is !== 'allowed') throw new Error(`it is ${answer.is}`);
+  return answer.warnings;
 };
 
 describe('the answer', () => {
-  it('is no answer before all was read, but for what is wrong in the object itself', () => {
+  it('waits until everything was read, except about errors in the object itself', () => {
     expect(answerAdmission(ask('CREATE', fileOf('motd')), new DesiredState())).toEqual({ is: 'unready' });
     expect(answerAdmission(ask('CREATE', fileOf('motd', { path: 'etc' })), new DesiredState())).toMatchObject({
       is: 'invalid',
@@ -91,7 +91,7 @@ describe('the answer', () => {
     });
   });
 
-  it('lets go whatever is on its way out or changes nothing, no matter who asks and what is known', () => {
+  it('allows objects that are being deleted or do not change, for every user and in every state', () => {
     const bad = fileOf('motd', { path: 'etc' });
     expect(answerAdmission(ask('UPDATE', { ...bad, deleting: true }, bad), new DesiredState())).toEqual({
       is: 'allowed',
@@ -105,15 +105,15 @@ describe('the answer', () => {
     ).toEqual({ is: 'allowed', warnings: [] });
   });
 
-  it('rests on objects, and on what is committed only where there is none', () => {
-    const wanted = wantedOf(THREE, fileOf('one'));
-    wanted.showFragment(committed('one', { path: '/etc/before' }));
-    wanted.showFragment(committed('two', { path: '/etc/two' }));
-    expect(warningsOf(wanted, 'CREATE', fileOf('x', { path: '/etc/before' }))).toEqual([]);
-    expect(warningsOf(wanted, 'CREATE', fileOf('x', { path: '/etc/two' }))).toEqual([
+  it('is based on objects, and on the committed state only if there is no object', () => {
+    const desired = desiredState(THREE, fileOf('one'));
+    desired.showFragment(committed('one', { path: '/etc/before' }));
+    desired.showFragment(committed('two', { path: '/etc/two' }));
+    expect(warningsOf(desired, 'CREATE', fileOf('x', { path: '/etc/before' }))).toEqual([]);
+    expect(warningsOf(desired, 'CREATE', fileOf('x', { path: '/etc/two' }))).toEqual([
       'spec.path: File/two and File/x both put something at /etc/two (a, b, c)',
     ]);
-    wanted.hear({
+    desired.hear({
       ...fileOf('one'),
       uid: '',
       generation: 2,
@@ -123,16 +123,16 @@ describe('the answer', () => {
       status: undefined,
       deleting: true,
     });
-    expect(warningsOf(wanted, 'CREATE', fileOf('x', { path: '/etc/one' }))).toEqual([]);
-    wanted.forget('File/one');
-    expect(warningsOf(wanted, 'CREATE', fileOf('x', { path: '/etc/before' }))).toHaveLength(1);
-    wanted.showFragment(committed('one', { path: '/etc/before' }, true));
-    expect(warningsOf(wanted, 'CREATE', fileOf('x', { path: '/etc/before' }))).toEqual([]);
+    expect(warningsOf(desired, 'CREATE', fileOf('x', { path: '/etc/one' }))).toEqual([]);
+    desired.forget('File/one');
+    expect(warningsOf(desired, 'CREATE', fileOf('x', { path: '/etc/before' }))).toHaveLength(1);
+    desired.showFragment(committed('one', { path: '/etc/before' }, true));
+    expect(warningsOf(desired, 'CREATE', fileOf('x', { path: '/etc/before' }))).toEqual([]);
   });
 
-  it('keeps the purpose of what is committed, though there is no object of it yet', () => {
-    const wanted = wantedOf(THREE);
-    wanted.showFragment({
+  it('keeps the purpose of a committed fragment that has no object yet', () => {
+    const desired = desiredState(THREE);
+    desired.showFragment({
       fragment: {
         kind: 'File',
         name: 'one',
@@ -141,49 +141,52 @@ describe('the answer', () => {
       },
       gone: false,
     } as never);
-    expect(answerAdmission(ask('CREATE', fileOf('one')), wanted)).toMatchObject({
+    expect(answerAdmission(ask('CREATE', fileOf('one')), desired)).toMatchObject({
       is: 'invalid',
       reasons: [{ code: 'immutable', field: 'metadata.labels["sluice.dev/purpose"]' }],
     });
     expect(
-      answerAdmission(ask('CREATE', fileOf('one', {}, { labels: { 'sluice.dev/purpose': 'a' } })), wanted),
+      answerAdmission(ask('CREATE', fileOf('one', {}, { labels: { 'sluice.dev/purpose': 'a' } })), desired),
     ).toEqual({
       is: 'allowed',
       warnings: [],
     });
   });
 
-  it('looks at every sort of node, and names those of it', () => {
-    const wanted = wantedOf(THREE, fileOf('of-edge', { nodeSelector: { matchLabels: { role: 'edge' } }, path: '/a' }));
-    expect(warningsOf(wanted, 'CREATE', fileOf('x', { path: '/a' }))).toEqual([
+  it('checks every group of equal nodes, and names the nodes of a group', () => {
+    const desired = desiredState(
+      THREE,
+      fileOf('of-edge', { nodeSelector: { matchLabels: { role: 'edge' } }, path: '/a' }),
+    );
+    expect(warningsOf(desired, 'CREATE', fileOf('x', { path: '/a' }))).toEqual([
       'spec.path: File/of-edge and File/x both put something at /a (a, b)',
     ]);
-    expect(warningsOf(wanted, 'CREATE', fileOf('x', { content: '{{ node.labels.zone }}' }))).toEqual([
+    expect(warningsOf(desired, 'CREATE', fileOf('x', { content: '{{ node.labels.zone }}' }))).toEqual([
       'spec.content: {{ node.labels.zone }}: the node has no such label; it has role (a, c)',
     ]);
   });
 
-  it('goes with nodes and fragments as they come, change and go', () => {
-    const wanted = wantedOf(THREE);
-    expect(warningsOf(wanted, 'CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'web' } } }))).toEqual([]);
-    wanted.showNode(node('d', { role: 'web' }, []));
-    expect(warningsOf(wanted, 'CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'web' } } }))).toEqual([
+  it('follows nodes and fragments that join, change and leave', () => {
+    const desired = desiredState(THREE);
+    expect(warningsOf(desired, 'CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'web' } } }))).toEqual([]);
+    desired.showNode(node('d', { role: 'web' }, []));
+    expect(warningsOf(desired, 'CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'web' } } }))).toEqual([
       'kind: the node cannot do this: it did not announce kind:File (d)',
     ]);
-    wanted.showNode(node('d', { role: 'web' }));
-    expect(warningsOf(wanted, 'CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'web' } } }))).toEqual([]);
-    wanted.showNode({ ...node('d', { role: 'web' }, []), state: 'gone' });
-    expect(warningsOf(wanted, 'CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'web' } } }))).toEqual([]);
+    desired.showNode(node('d', { role: 'web' }));
+    expect(warningsOf(desired, 'CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'web' } } }))).toEqual([]);
+    desired.showNode({ ...node('d', { role: 'web' }, []), state: 'gone' });
+    expect(warningsOf(desired, 'CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'web' } } }))).toEqual([]);
   });
 
-  it('says nothing of what is wrong already', () => {
-    const wanted = wantedOf(THREE, fileOf('one'), fileOf('two', { path: '/etc/one' }));
+  it('does not mention what is already wrong', () => {
+    const desired = desiredState(THREE, fileOf('one'), fileOf('two', { path: '/etc/one' }));
     const two = fileOf('two', { path: '/etc/one' });
-    expect(warningsOf(wanted, 'UPDATE', { ...two, spec: { ...two.spec, content: 'other' } }, two)).toEqual([]);
+    expect(warningsOf(desired, 'UPDATE', { ...two, spec: { ...two.spec, content: 'other' } }, two)).toEqual([]);
   });
 
-  describe('about what comes to a config that is known-bad', () => {
-    const knownBad = (wanted: DesiredState, kind: 'hash' | 'recipe', ...files: readonly object[]): KnownBadView => {
+  describe('about a known-bad config', () => {
+    const knownBad = (desired: DesiredState, kind: 'hash' | 'recipe', ...files: readonly object[]): KnownBadView => {
       const rendered = renderNode(
         compileFragments(files as unknown as readonly Fragment[]).forNode(THREE[0]?.labels ?? {}),
         { name: 'a', labels: {} },
@@ -202,57 +205,57 @@ describe('the answer', () => {
         clearedBy: '',
         clearedReason: '',
       };
-      wanted.knownBad.show(kind === 'hash' ? `config.${rendered.hash}` : `recipe.${rendered.recipe}`, story);
+      desired.knownBad.show(kind === 'hash' ? `config.${rendered.hash}` : `recipe.${rendered.recipe}`, story);
       return story;
     };
     const bad = fileOf('x', { content: 'bad' });
 
-    it('says so, with its story, until it is cleared', () => {
-      const wanted = wantedOf(THREE, fileOf('one'));
-      const story = knownBad(wanted, 'hash', fileOf('one'), bad);
-      expect(warningsOf(wanted, 'CREATE', bad)).toEqual([
+    it('warns, with its history, until it is cleared', () => {
+      const desired = desiredState(THREE, fileOf('one'));
+      const story = knownBad(desired, 'hash', fileOf('one'), bad);
+      expect(warningsOf(desired, 'CREATE', bad)).toEqual([
         `spec: config ${story.hash.slice(0, 12)} is known-bad: b reported it as invalid in c3 at yesterday: its probe fails; to allow it again: sluice clear ${story.hash.slice(0, 12)} --reason WHY (a, b, c)`,
       ]);
       expect([
-        warningsOf(wanted, 'CREATE', fileOf('x', { content: 'good' })),
-        warningsOf(wanted, 'CREATE', fileOf('x', { content: 'bad', path: '/etc/y' })),
+        warningsOf(desired, 'CREATE', fileOf('x', { content: 'good' })),
+        warningsOf(desired, 'CREATE', fileOf('x', { content: 'bad', path: '/etc/y' })),
       ]).toEqual([[], []]);
-      wanted.knownBad.show(`config.${story.hash}`, { ...story, gone: true });
-      expect(warningsOf(wanted, 'CREATE', bad)).toEqual([]);
+      desired.knownBad.show(`config.${story.hash}`, { ...story, gone: true });
+      expect(warningsOf(desired, 'CREATE', bad)).toEqual([]);
     });
 
-    it('says it of the same fragments too, where each node has a value of its own in them', () => {
-      const wanted = wantedOf(THREE);
+    it('also warns about the same fragments if each node has its own value in them', () => {
+      const desired = desiredState(THREE);
       const named = fileOf('x', { content: '{{ node.name }}' });
-      const story = knownBad(wanted, 'recipe', named);
-      expect(warningsOf(wanted, 'CREATE', named).join()).toContain(
+      const story = knownBad(desired, 'recipe', named);
+      expect(warningsOf(desired, 'CREATE', named).join()).toContain(
         `a config made of the same fragments as ${story.hash.slice(0, 12)} is known-bad`,
       );
     });
 
-    it('says it of a deletion that comes to one, and nothing of what is so already', () => {
-      const wanted = wantedOf(THREE, fileOf('one'), bad);
-      knownBad(wanted, 'hash', fileOf('one'));
-      expect(warningsOf(wanted, 'DELETE', undefined, bad).join()).toContain('is known-bad');
-      knownBad(wanted, 'hash', fileOf('one'), bad);
-      expect(warningsOf(wanted, 'UPDATE', { ...bad, labels: { team: 'a' } }, bad)).toEqual([]);
+    it('also warns about a deletion that leads to one, but not about nodes that already have it', () => {
+      const desired = desiredState(THREE, fileOf('one'), bad);
+      knownBad(desired, 'hash', fileOf('one'));
+      expect(warningsOf(desired, 'DELETE', undefined, bad).join()).toContain('is known-bad');
+      knownBad(desired, 'hash', fileOf('one'), bad);
+      expect(warningsOf(desired, 'UPDATE', { ...bad, labels: { team: 'a' } }, bad)).toEqual([]);
     });
 
-    it('digests nothing while nothing is known-bad', () => {
+    it('computes no digests while nothing is known-bad', () => {
       let digested = 0;
-      const wanted = new DesiredState((text) => {
+      const desired = new DesiredState((text) => {
         digested += 1;
         return sha256(text);
       });
-      for (const one of THREE) wanted.showNode(one);
-      for (const what of ['fragments', 'nodes', 'Pool']) wanted.read.add(what);
-      expect([warningsOf(wanted, 'CREATE', bad), digested]).toEqual([[], 0]);
+      for (const one of THREE) desired.showNode(one);
+      for (const what of ['fragments', 'nodes', 'Pool']) desired.read.add(what);
+      expect([warningsOf(desired, 'CREATE', bad), digested]).toEqual([[], 0]);
     });
   });
 
-  it('tells many warnings as a few, each so short that the API server does not cut it', () => {
+  it('combines many warnings into a few, each short enough for the API server', () => {
     const files = Array.from({ length: 30 }, (_, i) => fileOf(`f${i}`, { path: `/etc/d/${'x'.repeat(300)}${i}` }));
-    const warnings = warningsOf(wantedOf(THREE, ...files), 'CREATE', fileOf('d', { path: '/etc/d' }));
+    const warnings = warningsOf(desiredState(THREE, ...files), 'CREATE', fileOf('d', { path: '/etc/d' }));
     expect([warnings.length, warnings.at(-1), Math.max(...warnings.map((line) => line.length))]).toEqual([
       13,
       'and 18 more',
@@ -260,31 +263,31 @@ describe('the answer', () => {
     ]);
   });
 
-  it('to somebody who may not is no, whatever they ask for by way of a label that nobody has', () => {
+  it('refuses a user without the right, even if they use a label that no node has', () => {
     const pool = {
       kind: 'Pool',
       name: 'edge',
       spec: { nodeSelector: { matchLabels: { role: 'edge' } }, editors: [{ groups: ['edge-team'] }] },
     };
-    const wanted = wantedOf(THREE, pool);
+    const desired = desiredState(THREE, pool);
     expect(
       answerAdmission(
         ask(
           'CREATE',
           fileOf('x', { nodeSelector: { matchExpressions: [{ key: 'role', operator: 'NotIn', values: ['core'] }] } }),
         ),
-        wanted,
+        desired,
       ),
     ).toMatchObject({ is: 'forbidden' });
     expect(
-      answerAdmission(ask('CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'core' } } })), wanted),
+      answerAdmission(ask('CREATE', fileOf('x', { nodeSelector: { matchLabels: { role: 'core' } } })), desired),
     ).toMatchObject({ is: 'allowed' });
     for (const group of ['edge-team', 'system:masters'])
-      expect(answerAdmission(ask('CREATE', fileOf('x'), undefined, [group]), wanted)).toMatchObject({ is: 'allowed' });
+      expect(answerAdmission(ask('CREATE', fileOf('x'), undefined, [group]), desired)).toMatchObject({ is: 'allowed' });
   });
 });
 
-describe('who pauses a rollout, or lets it go on', () => {
+describe('a user who pauses or resumes a rollout', () => {
   const poolOf = (name: string, editors?: readonly object[]) => ({
     kind: 'Pool',
     name,
@@ -300,13 +303,13 @@ describe('who pauses a rollout, or lets it go on', () => {
       ...more,
     }) as unknown as ChangeView;
   const world = (view: ChangeView | undefined, ...pools: readonly ReturnType<typeof poolOf>[]): DesiredState => {
-    const wanted = wantedOf(THREE, ...pools);
-    if (view !== undefined) wanted.changes.show(view);
-    wanted.read.add('changes');
-    return wanted;
+    const desired = desiredState(THREE, ...pools);
+    if (view !== undefined) desired.changes.show(view);
+    desired.read.add('changes');
+    return desired;
   };
-  const wish = (wanted: DesiredState, groups: readonly string[], more: Partial<RolloutRequest> = {}): string => {
-    const said = answerSteering(
+  const wish = (desired: DesiredState, groups: readonly string[], more: Partial<RolloutRequest> = {}): string => {
+    const answer = answerSteering(
       {
         uid: 'u',
         operation: 'UPDATE',
@@ -318,24 +321,24 @@ describe('who pauses a rollout, or lets it go on', () => {
         wasPaused: undefined,
         ...more,
       },
-      wanted,
+      desired,
     );
-    return said.is === 'forbidden' ? said.message : said.is;
+    return answer.is === 'forbidden' ? answer.message : answer.is;
   };
   const BOTH = [
     poolOf('edge', [{ groups: ['edge-team'] }]),
     poolOf('core', [{ groups: ['core-team', 'sre'] }, { groups: ['edge-team'], kinds: ['Directory'] }]),
   ];
 
-  it('is an editor of every pool that it touches, for every kind that it carries', () => {
-    const wanted = world(change(), ...BOTH);
-    expect(wish(wanted, ['edge-team'])).toBe(
+  it('must be an editor of every pool that it touches, for every kind in it', () => {
+    const desired = world(change(), ...BOTH);
+    expect(wish(desired, ['edge-team'])).toBe(
       '"mary" may not pause Rollout/c5: it affects nodes of Pool/core, where only core-team, sre may change File',
     );
-    expect(wish(wanted, ['sre'], { paused: false, wasPaused: true })).toBe(
+    expect(wish(desired, ['sre'], { paused: false, wasPaused: true })).toBe(
       '"mary" may not resume Rollout/c5: it affects nodes of Pool/edge, where only edge-team may change File',
     );
-    expect([wish(wanted, ['edge-team', 'sre']), wish(wanted, ['system:masters'])]).toEqual(['allowed', 'allowed']);
+    expect([wish(desired, ['edge-team', 'sre']), wish(desired, ['system:masters'])]).toEqual(['allowed', 'allowed']);
     expect(wish(world(change({ pools: { edge: 2 } }), ...BOTH), ['edge-team'])).toBe('allowed');
     expect(wish(world(change({ delete: [{ kind: 'Directory', name: 'd' }] }), ...BOTH), ['sre', 'edge-team'])).toBe(
       'allowed',
@@ -345,7 +348,7 @@ describe('who pauses a rollout, or lets it go on', () => {
     );
   });
 
-  it('is anybody whom the roles let where no pool that it touches has editors, or nothing is wished', () => {
+  it('needs only Kubernetes roles if no pool has editors, or if nothing is requested', () => {
     expect(wish(world(change({ pools: { default: 3 } }), ...BOTH), [])).toBe('allowed');
     expect(wish(world(change(), poolOf('edge'), poolOf('core')), [])).toBe('allowed');
     for (const more of [
@@ -355,7 +358,7 @@ describe('who pauses a rollout, or lets it go on', () => {
       expect(wish(world(change(), ...BOTH), [], more)).toBe('allowed');
   });
 
-  it('is an editor of all while it is not known what it touches, be it open or yet to come', () => {
+  it('must be an editor of all pools while the affected ones are unknown, even if the change is yet to come', () => {
     const unknown =
       '"mary" may not pause Rollout/c5: it is not known yet which pools it affects, and some pools have editors; try again after its review';
     const [waiting, toCome] = [
@@ -370,13 +373,13 @@ describe('who pauses a rollout, or lets it go on', () => {
     expect([wish(waiting, ['edge-team', 'sre']), wish(toCome, ['edge-team', 'sre'])]).toEqual(['allowed', 'allowed']);
   });
 
-  it('does nothing to one that has ended', () => {
+  it('has no effect on a rollout that has ended', () => {
     expect(wish(world(change({ phase: 'committed' }), ...BOTH), [])).toBe('allowed');
     expect(wish(world(change({ change: 'c6' }), ...BOTH), [])).toBe('allowed');
   });
 
-  it('is nobody before all was read', () => {
-    expect(wish(wantedOf(THREE, ...BOTH), [])).toBe('unready');
+  it('is refused until everything was read', () => {
+    expect(wish(desiredState(THREE, ...BOTH), [])).toBe('unready');
     expect(wish(new DesiredState(), [])).toBe('unready');
   });
 });
@@ -393,7 +396,7 @@ describe('a review', () => {
     },
   });
 
-  it('is read as the API server writes it', () => {
+  it('is read in the format of the API server', () => {
     const object = {
       metadata: { name: 'motd', labels: { a: 'b' }, finalizers: [] },
       spec: { nodeSelector: {} },
@@ -413,15 +416,13 @@ describe('a review', () => {
 
   it.each([
     ['of a status', { subResource: 'status' }],
-    ['of a kind of others', { kind: { kind: 'Deployment' } }],
+    ['of a foreign kind', { kind: { kind: 'Deployment' } }],
     ['of the status of a Rollout', { kind: { kind: 'Rollout' }, subResource: 'status' }],
-    ['of a Rollout that goes', { kind: { kind: 'Rollout' }, operation: 'DELETE' }],
-    ['of a connection', { operation: 'CONNECT' }],
-  ])('%s is none of ours', (_, request) =>
-    expect(readReview(body(request))).toEqual({ uid: 'u1', operation: 'other' }),
-  );
+    ['of the deletion of a Rollout', { kind: { kind: 'Rollout' }, operation: 'DELETE' }],
+    ['of a CONNECT request', { operation: 'CONNECT' }],
+  ])('%s is ignored', (_, request) => expect(readReview(body(request))).toEqual({ uid: 'u1', operation: 'other' }));
 
-  it('of a Rollout says what is wished of it', () => {
+  it('of a Rollout contains the requested pause', () => {
     const request = {
       kind: { kind: 'Rollout' },
       userInfo: { username: 'mary', groups: ['a'] },
@@ -458,18 +459,18 @@ describe('a review', () => {
     [{ kind: 'AdmissionReview' }],
     [{ kind: 'AdmissionReview', request: { uid: 1 } }],
     [{ kind: 'Pod', request: { uid: 'u' } }],
-  ])('%j is none', (value) => {
+  ])('%j is not a review', (value) => {
     expect(readReview(value)).toBeUndefined();
   });
 
-  it('bears with objects that lack what all have', () => {
+  it('accepts objects without common fields', () => {
     for (const object of [undefined, null, 'text']) expect(readReview(body({ object }))).toBeUndefined();
     for (const object of [{}, { metadata: null }, { metadata: { labels: [] }, spec: 'text' }]) {
       const request = readReview(body({ object }));
       expect(
         request === undefined || request.operation === 'other' || 'paused' in request
           ? undefined
-          : answerAdmission(request, wantedOf(THREE)).is,
+          : answerAdmission(request, desiredState(THREE)).is,
       ).toBe('invalid');
     }
   });
@@ -494,7 +495,7 @@ it.each([
   [0.5, 'ending', 'within a day'],
   [-1, 'expired', 'expired on then'],
   [500, 'not-yet', 'is not valid before before'],
-])('a certificate that ends in %s days is %s', (days, is, words) => {
+])('a certificate that ends in %s days is %s', (days, is, text) => {
   const day = 24 * 3_600_000;
   const certificateStatus = certificateStatusOf(
     { beginsMs: 0, endsMs: 400 * day, begins: 'before', ends: 'then' },
@@ -502,11 +503,11 @@ it.each([
   );
   expect([certificateStatus.is, certificateStatus.words]).toEqual([
     is,
-    words === '' ? '' : expect.stringContaining(words),
+    text === '' ? '' : expect.stringContaining(text),
   ]);
 });
 
-it('a certificate that ran out is told by the Pools, though nothing else of them has changed', () => {
+it('an expired certificate is shown by the Pools, even if nothing else has changed', () => {
   const state = new State(sha256);
   const pool = {
     kind: 'Pool',
@@ -536,21 +537,21 @@ it('a certificate that ran out is told by the Pools, though nothing else of them
     'c1',
     contentsOf(JSON.stringify({ kind: 'Pool', metadata: { name: 'edge' }, spec: pool.spec }), sha256),
   );
-  /** What is told of the webhook, if anything is written. */
-  const told = (nowMs: number): Condition | 'nothing' | undefined => {
+  /** What a Pool says about the webhook, if anything is written. */
+  const conditionAt = (nowMs: number): Condition | 'nothing' | undefined => {
     const [action] = decide(state, { nowMs, at: 'now', debounceMs: 1 }).actions;
     if (action?.do !== 'show') return 'nothing';
     state.hear({ ...pool, revision: String(nowMs), status: action.status }, nowMs);
     return action.status.conditions?.find(({ type }) => type === 'Admission');
   };
-  expect([told(10), told(20)]).toEqual([undefined, 'nothing']);
+  expect([conditionAt(10), conditionAt(20)]).toEqual([undefined, 'nothing']);
   state.admission = { is: 'good', words: '', todo: '' };
-  expect([told(30), told(40)]).toEqual([
+  expect([conditionAt(30), conditionAt(40)]).toEqual([
     expect.objectContaining({ status: 'True', reason: 'Answering', message: '' }),
     'nothing',
   ]);
   state.admission = { is: 'expired', words: 'it ran out', todo: 'see to it' };
-  expect([told(50), told(60)]).toEqual([
+  expect([conditionAt(50), conditionAt(60)]).toEqual([
     expect.objectContaining({ status: 'False', reason: 'CertificateExpired', message: 'it ran out: see to it' }),
     'nothing',
   ]);

@@ -8,20 +8,20 @@ import { ALLOWED, type AdmissionAnswer } from './response.js';
 import { forbiddenBy } from './rights.js';
 import type { DesiredState } from './desired-state.js';
 
-/** An API server cuts a warning off behind 256 characters, and takes 4,096 of all. */
+/** An API server cuts a warning off after 256 characters, and accepts 4,096 for all of them. */
 const [MOST_WARNINGS, MOST_CHARACTERS] = [12, 256];
 
 /*
- * What always holds:
- * 1. What changes no content, and what is being deleted, is allowed to anybody: nobody can be kept from releasing an
- *    object.
- * 2. Only what no other object could correct is refused: its form, what is immutable, missing rights.
- * 3. What is wrong only together with other objects is a warning: they arrive one by one, in any order, and the review
- *    looks at all of them.
+ * Invariants:
+ * 1. A request that changes no content, or whose object is being deleted, is always allowed, so that nobody can be
+ *    stopped from releasing an object.
+ * 2. Only errors that no other object could correct are refused: form, immutable fields, missing rights.
+ * 3. An error that depends on other objects is a warning: objects arrive one by one, in any order, and the review
+ *    checks all of them.
  */
 export function answerAdmission(
   request: AdmissionRequest,
-  wanted: DesiredState,
+  desired: DesiredState,
   notes: readonly string[] = [],
 ): AdmissionAnswer {
   const { object, before } = request;
@@ -29,24 +29,24 @@ export function answerAdmission(
     return ALLOWED;
   const checked = object === undefined ? undefined : checkObject(object);
   const id = `${request.kind}/${request.name}`;
-  // What has no object yet may be committed, on another way.
-  const old = before ?? wanted.get(id);
+  // A fragment without an object may have been committed from another source.
+  const old = before ?? desired.get(id);
   const reasons = [
     ...(checked !== undefined && 'reasons' in checked ? checked.reasons : []),
     ...(object !== undefined && old !== undefined ? immutableReasons(old, object) : []),
   ];
   if (reasons.length > 0) return { is: 'invalid', message: wordsOf(reasons, id), reasons };
-  if (!wanted.isReady) return { is: 'unready' };
+  if (!desired.isReady) return { is: 'unready' };
   const now = checked !== undefined && 'fragment' in checked ? checked.fragment : undefined;
   const message = forbiddenBy(
     request,
-    { before: before === undefined ? wanted.get(id) : fragmentOfObject(before), now },
-    wanted,
+    { before: before === undefined ? desired.get(id) : fragmentOfObject(before), now },
+    desired,
   );
   if (message !== undefined) return { is: 'forbidden', message };
   return {
     is: 'allowed',
-    warnings: warningsOf([...previewReview(id, now, wanted).map((reason) => lineOf(reason, id)), ...notes]),
+    warnings: warningsOf([...previewReview(id, now, desired).map((reason) => lineOf(reason, id)), ...notes]),
   };
 }
 

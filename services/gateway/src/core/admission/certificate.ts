@@ -1,18 +1,18 @@
-/** How the certificate stands with which the gateway answers the API server. */
+/** The state of the certificate with which the gateway answers the API server. */
 export interface CertificateStatus {
   readonly is: 'good' | 'ending' | 'expired' | 'not-yet' | 'kept' | 'unusable';
-  /** What is the matter, in words for people, and what to do about it; both empty where all is well. */
+  /** What is wrong, for people, and what to do about it; both empty if all is well. */
   readonly words: string;
   readonly todo: string;
 }
 
-/** So long before its end somebody should see to it. */
+/** How long before its expiry a person should renew it. */
 export const ENDING_MS = 14 * 24 * 3_600_000;
 const DAY_MS = 24 * 3_600_000;
 const UNREVIEWED = 'objects are stored without review';
 const REPLACE = 'replace it: the new one is used without a restart';
 
-/** Where a certificate stands at a time of day. `ends`, `begins`: as people write them. */
+/** The state of a certificate at a time. `ends`, `begins`: as people write them. */
 export function certificateStatusOf(
   certificate: { readonly beginsMs: number; readonly endsMs: number; readonly begins: string; readonly ends: string },
   nowMs: number,
@@ -36,14 +36,14 @@ export function certificateStatusOf(
   return { is: 'ending', words: `the certificate of the webhook expires ${when}, on ${ends}`, todo: REPLACE };
 }
 
-/** Of one that is good, while what was put in its place cannot be used, for that reason. */
+/** The state of a good certificate whose replacement cannot be used, with the reason. */
 export const keptCertificate = (files: readonly string[], ends: string, why: string): CertificateStatus => ({
   is: 'kept',
   words: `the webhook keeps its current certificate, which expires on ${ends}, because the new files cannot be used: ${why}`,
   todo: todoOf(files),
 });
 
-/** Of one that cannot be read or used, for that reason. */
+/** The state of a certificate that cannot be read or used, with the reason. */
 export const noCertificate = (files: readonly string[], why: string): CertificateStatus => ({
   is: 'unusable',
   words: `the webhook has no certificate, and ${UNREVIEWED}: ${why}`,
@@ -53,6 +53,6 @@ export const noCertificate = (files: readonly string[], why: string): Certificat
 const todoOf = (files: readonly string[]): string =>
   `make sure that ${files.join(' and ')} hold a certificate and its key`;
 
-/** All of it in one line; empty where all is well. */
+/** Everything in one line; empty if all is well. */
 export const certificateLine = ({ words, todo }: CertificateStatus): string =>
   words === '' ? '' : `${words}: ${todo}`;

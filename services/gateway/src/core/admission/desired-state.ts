@@ -6,18 +6,18 @@ import { KnownBad, NO_DIGEST } from './known-bad.js';
 import { NodeTable } from './node-table.js';
 import { OpenChanges } from './open-changes.js';
 
-/** Of an object: what it wants to be in force; `gone` of one that is on its way out. */
+/** The desired fragment of an object; `gone` if the object is being deleted. */
 type DesiredFragment = Fragment | 'gone' | 'unusable';
 
 /**
- * What is wanted now, as far as this copy sees it: the objects, and of what has none, what is committed. It may lag by
- * what was written in the last moments, and is enough to warn by.
+ * The desired state as this copy sees it: objects, and the committed state for fragments without an object. It may lag
+ * by a few moments, which is good enough for warnings.
  */
 export class DesiredState {
   readonly nodes = new NodeTable();
   readonly changes = new OpenChanges();
   readonly knownBad = new KnownBad();
-  /** Views and kinds that were read to their end once: before that, nothing can be said of rights. */
+  /** Views and kinds that were read to their end once. Before that, rights are unknown. */
   readonly read = new Set<string>();
   private readonly committed = new Map<string, Fragment>();
   private readonly wishes = new Map<string, DesiredFragment>();
@@ -25,10 +25,10 @@ export class DesiredState {
   private readonly compiled = new Map<string, CompiledFragment>();
   private index: FragmentIndex | undefined;
 
-  /** The digest that configs are named by; without it, none is known-bad. */
+  /** Computes the digest that identifies configs. Without it, no config is known-bad. */
   constructor(readonly digest: Digest = NO_DIGEST) {}
 
-  /** Whether enough was read to say who may do what. */
+  /** Whether enough was read to check rights. */
   get isReady(): boolean {
     return ['fragments', 'nodes', 'Pool'].every((what) => this.read.has(what));
   }
@@ -46,18 +46,18 @@ export class DesiredState {
     else this.nodes.set({ name, labels, capabilities: [...capabilities].sort() });
   }
 
-  /** All objects of a kind: what is not among them is gone. */
+  /** Sets all objects of a kind. Other objects are gone. */
   list(kind: string, all: readonly ObservedObject[]): void {
     const names = new Set(all.map(({ name }) => name));
     for (const id of [...this.wishes.keys()])
       if (id.startsWith(`${kind}/`) && !names.has(id.slice(kind.length + 1))) this.forget(id);
-    for (const heard of all) this.hear(heard);
+    for (const object of all) this.hear(object);
     this.read.add(kind);
   }
 
-  hear(heard: ObservedObject): void {
-    const id = fragmentId(heard);
-    this.wishes.set(id, heard.deleting ? 'gone' : (fragmentOfObject(heard) ?? 'unusable'));
+  hear(object: ObservedObject): void {
+    const id = fragmentId(object);
+    this.wishes.set(id, object.deleting ? 'gone' : (fragmentOfObject(object) ?? 'unusable'));
     this.settle(id);
   }
 
@@ -74,12 +74,12 @@ export class DesiredState {
     for (const [id, fragment] of this.inForce) if (id.startsWith(`${kind}/`)) yield fragment;
   }
 
-  /** What says what nodes should have; policies are no part of it. */
+  /** The fragments that define the config of nodes, without policies. */
   get all(): FragmentIndex {
     return (this.index ??= indexOf(this.compiled.values()));
   }
 
-  /** The same with another in the place of one of them, or without it. */
+  /** The same, with one fragment replaced or removed. */
   with(id: string, fragment: Fragment | undefined): FragmentIndex {
     const others = new Map(this.compiled);
     if (fragment === undefined || isPolicyKind(fragment.kind)) others.delete(id);
@@ -87,7 +87,9 @@ export class DesiredState {
     return indexOf(others.values());
   }
 
-  /** What holds of a fragment: its object's wish; without one, or with one that cannot be used, what is committed. */
+  /**
+   * The desired form of a fragment: that of its object. Without an object, or if it cannot be used, the committed one.
+   */
   private settle(id: string): void {
     const wish = this.wishes.get(id);
     const now = wish === 'gone' ? undefined : wish === undefined || wish === 'unusable' ? this.committed.get(id) : wish;

@@ -12,12 +12,12 @@ export class KnownBad {
     else this.stories.set(key, view);
   }
 
-  /** With nothing known-bad, nothing has to be digested: somebody waits for the answer. */
+  /** If nothing is known-bad, no digest is needed. Somebody is waiting for the answer. */
   digestBy(digest: Digest): Digest {
     return this.stories.size === 0 ? NO_DIGEST : digest;
   }
 
-  /** Why a node would not be given this, if it would be given it for the sake of that fragment. */
+  /** Why a node would not get this config, if it got it because of that fragment. */
   reasons(id: string, { hash, recipe }: { readonly hash: string; readonly recipe: string }): readonly Reason[] {
     const itself = this.stories.get(`config.${hash}`);
     const story = itself ?? this.stories.get(`recipe.${recipe}`);
@@ -26,5 +26,5 @@ export class KnownBad {
   }
 }
 
-/** For where hash and recipe are of no interest: nothing is stored under them. */
+/** For callers that need neither hash nor recipe: nothing is stored under them. */
 export const NO_DIGEST: Digest = () => '';

@@ -1,6 +1,6 @@
 import { selects, type NodeSelector } from '#libs/manifests';
 
-/** A node, as far as admission looks at it. */
+/** A node, as far as admission needs it. */
 export interface ObservedNode {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -10,7 +10,7 @@ export interface ObservedNode {
 interface Row {
   readonly node: ObservedNode;
   /**
-   * The sum of the marks of its capabilities and of all selectors that select it: nodes with the same sum have the same
+   * The sum of the marks of its capabilities and of all selectors that select it. Nodes with the same sum have the same
    * fragments.
    */
   mark: number;
@@ -22,15 +22,12 @@ interface SelectorUse {
   uses: number;
 }
 
-/**
- * A number holds no more than a mark and two selectors; who asks for more labels in one object is told of fewer that
- * are missing.
- */
+/** A number can hold a mark and two selectors. If an object requires more labels, fewer missing ones are reported. */
 const MOST_LABELS = 8;
 
 /**
- * Nodes, and which of them have the same fragments. That is kept up as nodes and selectors come and go, so that a
- * question about ten thousand nodes costs one pass over them and not one for each fragment.
+ * Nodes, and which of them have the same fragments. Kept up to date as nodes and selectors change, so that a question
+ * about ten thousand nodes takes one pass over them, not one for each fragment.
  */
 export class NodeTable {
   private readonly rows = new Map<string, Row>();
@@ -38,7 +35,7 @@ export class NodeTable {
 
   set(node: ObservedNode): void {
     let mark = markOf(`capabilities ${node.capabilities.join()}`);
-    for (const known of this.selectors.values()) if (selects(known.selector, node.labels)) mark += known.mark;
+    for (const selector of this.selectors.values()) if (selects(selector.selector, node.labels)) mark += selector.mark;
     this.rows.set(node.name, { node, mark });
   }
 
@@ -46,7 +43,7 @@ export class NodeTable {
     this.rows.delete(name);
   }
 
-  /** A fragment with this selector is in force from now on. */
+  /** A fragment with this selector exists from now on. */
   use(selector: NodeSelector): void {
     const key = JSON.stringify(selector);
     const known = this.selectors.get(key);
@@ -59,7 +56,7 @@ export class NodeTable {
     for (const row of this.rows.values()) if (selects(selector, row.node.labels)) row.mark += added.mark;
   }
 
-  /** One with this selector is no longer. */
+  /** A fragment with this selector no longer exists. */
   drop(selector: NodeSelector): void {
     const key = JSON.stringify(selector);
     const known = this.selectors.get(key);
@@ -69,17 +66,17 @@ export class NodeTable {
   }
 
   /**
-   * Nodes that any of the one or two selectors selects, in groups of those that are alike: the same fragments, the same
-   * capabilities, the same of these selectors, and which of these labels they have.
+   * Nodes that any of the one or two selectors selects, in groups of equal nodes: the same fragments, the same
+   * capabilities, the same of these selectors, and the same of these labels.
    */
   alike(selectors: readonly NodeSelector[], labelKeys: readonly string[]): readonly (readonly ObservedNode[])[] {
     const groups = new Map<number, ObservedNode[]>();
     const labels = labelKeys.slice(0, MOST_LABELS);
     for (const { node, mark } of this.rows.values()) {
-      let chosen = 0;
-      for (const selector of selectors) chosen = chosen * 2 + (selects(selector, node.labels) ? 1 : 0);
-      if (chosen === 0) continue;
-      let key = mark * 4 + chosen;
+      let mask = 0;
+      for (const selector of selectors) mask = mask * 2 + (selects(selector, node.labels) ? 1 : 0);
+      if (mask === 0) continue;
+      let key = mark * 4 + mask;
       for (const label of labels) key = key * 2 + (Object.hasOwn(node.labels, label) ? 1 : 0);
       const group = groups.get(key);
       if (group === undefined) groups.set(key, [node]);
@@ -88,7 +85,7 @@ export class NodeTable {
     return [...groups.values()];
   }
 
-  /** Whether a node is selected by both. */
+  /** Whether both select a node. */
   isShared(one: NodeSelector, other: NodeSelector): boolean {
     for (const { node } of this.rows.values())
       if (selects(one, node.labels) && selects(other, node.labels)) return true;
@@ -97,8 +94,8 @@ export class NodeTable {
 }
 
 /**
- * FNV-1a in 32 bits: sums of a thousand of them leave room for what is put next to them. Sums that meet by chance would
- * only let two unlike nodes pass for alike.
+ * FNV-1a in 32 bits. Sums of a thousand marks leave room for the other bits. If two sums were equal by chance, two
+ * different nodes would count as equal.
  */
 function markOf(text: string): number {
   let mark = 0x811c9dc5;

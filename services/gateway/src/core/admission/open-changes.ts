@@ -1,14 +1,14 @@
 import { changeSequence, isChangeId, type ChangeView } from '#libs/contracts';
 
-/** An open change, as far as the right to pause it asks for it. */
+/** An open change, as far as the right to pause it depends on it. */
 export interface OpenChange {
-  /** Kinds that it carries. */
+  /** The kinds of its fragments. */
   readonly kinds: readonly string[];
-  /** Pools whose nodes it alters; undefined while that is not known. */
+  /** Pools whose nodes it changes; undefined while that is unknown. */
   readonly pools: readonly string[] | undefined;
 }
 
-/** The changes that have not ended, as far as this copy sees them. */
+/** The changes that have not ended, as far as this copy knows. */
 export class OpenChanges {
   private readonly open = new Map<string, OpenChange>();
   private newest = 0;
@@ -30,12 +30,12 @@ export class OpenChanges {
   }
 
   /**
-   * Undefined for one that has ended, or that can never be: whatever is wished of it does nothing. One that is yet to
-   * come may carry anything.
+   * Undefined for a change that has ended or can never exist: a request about it has no effect. A future change may
+   * contain anything.
    */
   of(name: string): OpenChange | undefined {
-    const found = this.open.get(name);
-    if (found !== undefined || !isChangeId(name)) return found;
+    const change = this.open.get(name);
+    if (change !== undefined || !isChangeId(name)) return change;
     return changeSequence(name) > this.newest ? { kinds: [], pools: undefined } : undefined;
   }
 }

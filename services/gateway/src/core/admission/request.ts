@@ -1,7 +1,7 @@
 import { isObject, kindOf, ROLLOUT_KIND } from '#libs/manifests';
 import type { Content } from '../resource.js';
 
-/** What an API server asks, as far as it matters here. */
+/** The relevant part of a request of an API server. */
 export interface AdmissionRequest {
   readonly uid: string;
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE';
@@ -9,9 +9,9 @@ export interface AdmissionRequest {
   readonly name: string;
   readonly user: string;
   readonly groups: readonly string[];
-  /** The desired object; nothing for a deletion. */
+  /** The desired object; undefined for a deletion. */
   readonly object: WrittenObject | undefined;
-  /** What is there; nothing for a creation. */
+  /** The existing object; undefined for a creation. */
   readonly before: WrittenObject | undefined;
 }
 
@@ -19,7 +19,7 @@ export interface WrittenObject extends Content {
   readonly deleting: boolean;
 }
 
-/** The same about a Rollout: of what is wished of it there is only whether it is paused. */
+/** The same for a Rollout, of which only the pause matters. */
 export interface RolloutRequest extends Pick<AdmissionRequest, 'uid' | 'name' | 'user' | 'groups'> {
   readonly operation: 'CREATE' | 'UPDATE';
   readonly kind: typeof ROLLOUT_KIND;
@@ -33,8 +33,8 @@ interface OtherRequest {
 }
 
 /**
- * Reads the body of an AdmissionReview: the request, the uid of one that is none of ours, or nothing for what is no
- * review at all.
+ * Reads the body of an AdmissionReview: the request, the uid of a request that does not concern us, or undefined if it
+ * is not a review.
  */
 export function readReview(body: unknown): AdmissionRequest | RolloutRequest | OtherRequest | undefined {
   const request = isObject(body) ? body['request'] : undefined;

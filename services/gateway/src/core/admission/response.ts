@@ -1,24 +1,24 @@
 import type { Reason } from '#libs/contracts';
 import { API_GROUP } from '#libs/manifests';
 
-/** What to tell the API server. */
+/** The answer to the API server. */
 export type AdmissionAnswer =
   | { readonly is: 'allowed'; readonly warnings: readonly string[] }
-  /** The object itself is wrong, or what may not be changed was. */
+  /** The object itself is wrong, or an immutable field was changed. */
   | { readonly is: 'invalid'; readonly message: string; readonly reasons: readonly Reason[] }
   | { readonly is: 'forbidden'; readonly message: string }
-  /** Too little is known yet to say who may do what. */
+  /** Too little is known yet to check rights. */
   | { readonly is: 'unready' };
 
 export const ALLOWED: AdmissionAnswer = { is: 'allowed', warnings: [] };
-/** What is asked about by this uid. */
+/** The subject of a request with this uid. */
 interface RequestIdentity {
   readonly uid: string;
   readonly kind?: string;
   readonly name?: string;
 }
 
-/** An answer as an AdmissionReview; undefined for one that cannot be given. */
+/** The answer as an AdmissionReview; undefined if there is no answer. */
 export function reviewOf({ uid, kind = '', name = '' }: RequestIdentity, answer: AdmissionAnswer): object | undefined {
   switch (answer.is) {
     case 'unready':
@@ -32,7 +32,7 @@ export function reviewOf({ uid, kind = '', name = '' }: RequestIdentity, answer:
         status: { status: 'Failure', code: 403, reason: 'Forbidden', message: answer.message },
       });
     case 'invalid': {
-      // kubectl shows these, one a line; the message is for those that show no more.
+      // kubectl shows each of these on a line. The message is for clients that show no more.
       const causes = answer.reasons.map(({ fragment, field, code, message }) => ({
         reason: code,
         field: fragment === `${kind}/${name}` || fragment === '' ? field : `${fragment} ${field}`,

@@ -9,6 +9,7 @@ import {
   boundReasons,
   mergeReasons,
   newReasons,
+  outcomeOfReview,
   reviewActions,
   reviewConfig,
   reviewWarnings,
@@ -19,34 +20,39 @@ import type { ObservedNode } from './node-table.js';
 import type { DesiredState } from './desired-state.js';
 
 /**
- * So many unlike groups of nodes are looked at, the largest first: each is a review of its own, and somebody waits for
- * the answer.
+ * How many groups of different nodes are checked, the largest first. Each needs a review of its own, and somebody is
+ * waiting for the answer.
  */
 const MOST_GROUPS = 24;
 
 /**
- * What a review would say of a fragment besides all else that is wanted now. Nodes that are alike are looked at once;
- * what rests on a value that each node has of its own, as on a name in a path, is seen by the review proper alone.
+ * What a review would say about a fragment, given the rest of the desired state. Equal nodes are checked once. Errors
+ * that depend on a value that differs between nodes, such as a name in a path, are found only by the real review.
  */
-export function previewReview(id: string, now: Fragment | undefined, wanted: DesiredState): readonly Reason[] {
-  const before = wanted.get(id);
+export function previewReview(id: string, now: Fragment | undefined, desired: DesiredState): readonly Reason[] {
+  const before = desired.get(id);
   const states = [before, now].filter(
     (fragment) => fragment !== undefined && !isPolicyKind(fragment.kind),
   ) as readonly Fragment[];
   if (states.length === 0) return [];
-  const after = wanted.with(id, now);
-  const groups = wanted.nodes.alike(selectorsOf(states), labelsAsked(id, after));
-  const policies = [...wanted.ofKind('DisruptionPolicy')];
+  const after = desired.with(id, now);
+  const groups = desired.nodes.alike(selectorsOf(states), labelsAsked(id, after));
+  const policies = [...desired.ofKind('DisruptionPolicy')];
   const largest = [...groups].sort((a, b) => b.length - a.length).slice(0, MOST_GROUPS);
-  return boundReasons(mergeReasons(largest.flatMap((nodes) => ofGroup(nodes, id, after, wanted, policies))));
+  const found = mergeReasons(largest.flatMap((nodes) => ofGroup(nodes, id, after, desired, policies)));
+  const touched = now === undefined ? { applied: [], deleted: [id] } : { applied: [id], deleted: [] };
+  return boundReasons(outcomeOfReview(found, touched, false).reasons);
 }
 
-/** Most edits leave the selector as it is. */
+/** Most edits do not change the selector. */
 const selectorsOf = (states: readonly Fragment[]): readonly NodeSelector[] => [
   ...new Map(states.map(selectorOf).map((selector) => [JSON.stringify(selector), selector])).values(),
 ];
 
-/** Those of its own templates first: what others ask for decides only whether a node can be rendered at all. */
+/**
+ * The labels that its own templates need first. Those of other fragments only decide whether a node can be rendered at
+ * all.
+ */
 const labelsAsked = (id: string, { all }: FragmentIndex): readonly string[] => [
   ...new Set([...all.filter((one) => one.id === id), ...all].flatMap(({ template }) => labelsIn(template))),
 ];
@@ -61,18 +67,18 @@ function ofGroup(
   const [node] = nodes as readonly [ObservedNode];
   const { name, labels, capabilities } = node;
   const old = renderNode(before.forNode(labels), node, NO_DIGEST);
-  // An index of this one question: what is digested in it stays in it.
+  // An index for this request only: it keeps every digest that is computed.
   const now = renderNode(after.forNode(labels), node, knownBad.digestBy(digest));
   const reviewed = { name, capabilities };
   const problems = newReasons(now.reasons, old.reasons);
-  // A node that cannot be rendered for other reasons keeps what it has, and is no target.
+  // A node that cannot be rendered for other reasons keeps its config, and is not a target.
   if (now.reasons.length > 0 && problems.length === 0) return [];
-  const { actions } = planActions(old.config, now.config, effectivePolicy(policies, labels));
+  const plan = planActions(old.config, now.config, effectivePolicy(policies, labels));
   const found = [
     ...problems,
     ...[
       ...newReasons(reviewConfig(now.config, reviewed), reviewConfig(old.config, reviewed)),
-      ...reviewActions(actions, capabilities),
+      ...reviewActions(plan, capabilities),
     ].filter(besides(problems)),
     ...(now.reasons.length > 0 || now.text === old.text ? [] : knownBad.reasons(id, now)),
     ...newReasons(reviewWarnings(now.config, reviewed), reviewWarnings(old.config, reviewed)),

@@ -4,22 +4,22 @@ import type { AdmissionRequest, RolloutRequest } from './request.js';
 import type { DesiredState } from './desired-state.js';
 import { ALLOWED, type AdmissionAnswer } from './response.js';
 
-/** Who may do everything in Kubernetes may do everything here. */
+/** A user who may do everything in Kubernetes may do everything here. */
 const MASTERS = 'system:masters';
 
 const mayDoEverything = (groups: readonly string[]): boolean => groups.includes(MASTERS);
 
-/** The pools that have editors, in the order of their names. */
+/** The pools that have editors, sorted by name. */
 const guardedPools = (pools: Iterable<Fragment>): readonly Fragment[] =>
   [...pools].filter((pool) => editorsOf(pool).length > 0).sort((a, b) => (a.name < b.name ? -1 : 1));
 
-/** The groups whose members may change what is of this kind in a pool. */
+/** The groups whose members may change this kind in a pool. */
 const editorGroups = (pool: Fragment, kind: string): readonly string[] =>
   editorsOf(pool)
     .filter(({ kinds }) => kinds === undefined || kinds.includes(kind))
     .flatMap((editors) => editors.groups);
 
-/** Whether somebody in these groups is an editor of the pool, and may change every one of these kinds. */
+/** Whether a user in these groups is an editor of the pool, for every one of these kinds. */
 const isEditor = (pool: Fragment, kinds: readonly string[], groups: readonly string[]): boolean =>
   editorsOf(pool).some((editors) => editors.groups.some((group) => groups.includes(group))) &&
   kinds.every((kind) => editorGroups(pool, kind).some((group) => groups.includes(group)));
@@ -27,32 +27,31 @@ const isEditor = (pool: Fragment, kinds: readonly string[], groups: readonly str
 const VERBS = { CREATE: 'create', UPDATE: 'update', DELETE: 'delete' } as const;
 
 /**
- * Why somebody may not do it, or undefined. A pool with editors lets only those change it, and whatever selects one of
- * its nodes: as it was before, or as it should be. Who may change which kind at all is for Kubernetes' own roles to
- * say.
+ * Why the user must not do it, or undefined. Only the editors of a pool may change the pool, and whatever selects one
+ * of its nodes, before or after the change. Who may change which kind at all is decided by Kubernetes roles.
  */
 export function forbiddenBy(
   request: AdmissionRequest,
   changed: { readonly before: Fragment | undefined; readonly now: Fragment | undefined },
-  wanted: DesiredState,
+  desired: DesiredState,
 ): string | undefined {
   if (mayDoEverything(request.groups)) return undefined;
   const both = [changed.before, changed.now].filter((fragment) => fragment !== undefined);
-  for (const pool of poolsInQuestion(changed, wanted)) {
+  for (const pool of poolsInQuestion(changed, desired)) {
     const isItself = both.some((fragment) => fragmentId(fragment) === fragmentId(pool));
-    if (!isItself && !both.some((fragment) => wanted.nodes.isShared(selectorOf(pool), selectorOf(fragment)))) continue;
+    if (!isItself && !both.some((fragment) => desired.nodes.isShared(selectorOf(pool), selectorOf(fragment)))) continue;
     const words = refusalOf(request, pool, isItself);
     if (words !== undefined) return words;
   }
   return undefined;
 }
 
-/** Those in force, and the one that is being changed as it was: who takes its editors away has to be one of them. */
+/** The current pools, and the changed one as it was before, so that only an editor can remove its editors. */
 function poolsInQuestion(
   { before }: { readonly before: Fragment | undefined },
-  wanted: DesiredState,
+  desired: DesiredState,
 ): readonly Fragment[] {
-  const pools = new Map([...wanted.ofKind('Pool')].map((pool) => [fragmentId(pool), pool]));
+  const pools = new Map([...desired.ofKind('Pool')].map((pool) => [fragmentId(pool), pool]));
   if (before?.kind === 'Pool') pools.set(fragmentId(before), before);
   return guardedPools(pools.values());
 }
@@ -77,12 +76,12 @@ function refusalOf(
  */
 export function answerSteering(
   { name, user, groups, paused, wasPaused }: RolloutRequest,
-  wanted: DesiredState,
+  desired: DesiredState,
 ): AdmissionAnswer {
   if (paused === undefined || paused === wasPaused || mayDoEverything(groups)) return ALLOWED;
-  if (!wanted.isReady || !wanted.read.has('changes')) return { is: 'unready' };
-  const guarded = guardedPools(wanted.ofKind('Pool'));
-  const change = wanted.changes.of(name);
+  if (!desired.isReady || !desired.read.has('changes')) return { is: 'unready' };
+  const guarded = guardedPools(desired.ofKind('Pool'));
+  const change = desired.changes.of(name);
   if (change === undefined || guarded.length === 0) return ALLOWED;
   const refused = (why: string): AdmissionAnswer => ({
     is: 'forbidden',

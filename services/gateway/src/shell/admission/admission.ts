@@ -13,7 +13,7 @@ export interface AdmissionParts extends Pick<GatewayParts, 'bus' | 'kube' | 'log
 
 /** The webhook and the state that it reads. Every copy runs one, whether it leads or not. */
 export class Admission {
-  private readonly wanted: DesiredState;
+  private readonly desired: DesiredState;
   private readonly webhook: Webhook;
   private unfollow: () => void = () => undefined;
 
@@ -22,7 +22,7 @@ export class Admission {
     { port, certFile, keyFile }: WebhookSettings,
   ) {
     const { logger, notes, lookMs } = parts;
-    this.wanted = new DesiredState(parts.digest);
+    this.desired = new DesiredState(parts.digest);
     const certificate = new Certificate(certFile, keyFile, logger, ({ is, words, todo }) =>
       notes.set(
         'certificate',
@@ -32,7 +32,7 @@ export class Admission {
     this.webhook = new Webhook({
       port,
       certificate,
-      wanted: this.wanted,
+      desired: this.desired,
       logger,
       ...(lookMs === undefined ? {} : { lookMs }),
     });
@@ -40,12 +40,12 @@ export class Admission {
 
   async start(): Promise<this> {
     const { bus, kube, logger, notes } = this.parts;
-    this.unfollow = followDesiredState(bus, kube, this.wanted, logger);
+    this.unfollow = followDesiredState(bus, kube, this.desired, logger);
     // Otherwise the API server would send requests to a copy that cannot answer yet.
     notes.waitFor(() =>
       this.port === 0
         ? certificateLine(this.certificateStatus) || 'the webhook is not listening'
-        : this.wanted.isReady
+        : this.desired.isReady
           ? undefined
           : 'the webhook has not read the desired state yet',
     );

@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { Logger } from '#libs/process';
@@ -10,7 +10,7 @@ import {
   type CertificateStatus,
 } from '../../core/index.js';
 
-/** What a TLS server is given. */
+/** The key and certificate of a TLS server. */
 export interface KeyPair {
   readonly cert: string;
   readonly key: string;
@@ -36,7 +36,7 @@ export class Certificate {
     private readonly certFile: string,
     private readonly keyFile: string,
     private readonly logger: Logger,
-    private readonly told: (certificateStatus: CertificateStatus) => void,
+    private readonly onChange: (certificateStatus: CertificateStatus) => void,
     private readonly now: () => number = Date.now,
   ) {}
 
@@ -51,7 +51,9 @@ export class Certificate {
         return undefined;
       }
       const { validFrom, validTo } = new X509Certificate(cert);
-      // Throws for a key that belongs to another certificate.
+      // A key file that is being written may be empty, and a secure context does not need a key.
+      createPrivateKey(key);
+      // Throws if the key belongs to another certificate.
       createSecureContext({ cert, key });
       this.text = `${cert}${key}`;
       this.inUse = { beginsMs: Date.parse(validFrom), endsMs: Date.parse(validTo), begins: validFrom, ends: validTo };
@@ -67,7 +69,7 @@ export class Certificate {
     }
   }
 
-  /** The certificate that was read last is not in use after all. */
+  /** Marks the certificate that was read last as not in use after all. */
   forget(): void {
     this.text = '';
   }
@@ -84,7 +86,7 @@ export class Certificate {
   private say(): void {
     const { certificateStatus } = this;
     const { words } = certificateStatus;
-    this.told(certificateStatus);
+    this.onChange(certificateStatus);
     const atMs = this.now();
     if (words === '' || (words === this.logged.words && atMs - this.logged.atMs < AGAIN_MS)) return;
     this.logged = { words, atMs };

@@ -7,26 +7,26 @@ import { collectionOf, heardOf } from '../seen-objects.js';
 import { followViews, type ViewTakers } from '../seen-views.js';
 
 /** Follows the desired state, in every copy, because any copy may be asked. Returns a function that stops it. */
-export function followDesiredState(bus: Bus, kube: Kube, wanted: DesiredState, logger: Logger): () => void {
+export function followDesiredState(bus: Bus, kube: Kube, desired: DesiredState, logger: Logger): () => void {
   const stopping = new AbortController();
   const takers: ViewTakers = {
-    nodes: (_, view) => wanted.showNode(view),
-    fragments: (_, view) => wanted.showFragment(view),
-    changes: (_, view) => wanted.changes.show(view),
-    'known-bad': (key, view) => wanted.knownBad.show(key, view),
+    nodes: (_, view) => desired.showNode(view),
+    fragments: (_, view) => desired.showFragment(view),
+    changes: (_, view) => desired.changes.show(view),
+    'known-bad': (key, view) => desired.knownBad.show(key, view),
   };
-  followViews(bus, takers, logger, stopping.signal, { read: (bucket) => void wanted.read.add(bucket) });
+  followViews(bus, takers, logger, stopping.signal, { read: (bucket) => void desired.read.add(bucket) });
   const stops = KINDS.map(({ name: kind }) =>
     kube.followObjects(
       collectionOf(kind),
       (all) =>
-        wanted.list(
+        desired.list(
           kind,
           all.map((object) => heardOf(kind, object)),
         ),
       (event, object) => {
-        if (event === 'deleted') wanted.forget(`${kind}/${object.name}`);
-        else wanted.hear(heardOf(kind, object));
+        if (event === 'deleted') desired.forget(`${kind}/${object.name}`);
+        else desired.hear(heardOf(kind, object));
       },
       logger,
     ),

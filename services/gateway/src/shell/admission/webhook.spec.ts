@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -28,7 +28,7 @@ describe('the webhook', () => {
     webhook = await new Webhook({
       port: 0,
       certificate: new Certificate(certFile, keyFile, SILENT, () => undefined),
-      wanted,
+      desired: wanted,
       logger: SILENT,
       lookMs: 20,
     }).start();
@@ -61,7 +61,7 @@ describe('the webhook', () => {
       sent.once('error', failed).end(body);
     });
 
-  it('is not healthy, and gives no answer, before all was read; then it does', async () => {
+  it('is unhealthy and gives no answer until everything was read', async () => {
     const body = JSON.stringify({
       kind: 'AdmissionReview',
       request: {
@@ -87,15 +87,15 @@ describe('the webhook', () => {
     ['POST', '/admit', '{', 400],
     ['POST', '/admit', '{"kind":"AdmissionReview"}', 400],
     ['POST', '/admit', `"${'x'.repeat(9 * 1_024 * 1_024)}"`, 413],
-  ])('%s %s with %.20s is refused, and the next one is answered', async (method, path, body, code) => {
-    // A client that sends too much may be cut off before all is sent.
+  ])('%s %s with %.20s is refused, and the next request is answered', async (method, path, body, code) => {
+    // The server may cut off a client that sends too much before it has sent everything.
     const answer = await ask(method, path, body).catch((error: NodeJS.ErrnoException) => ({
       code: error.code === 'EPIPE' || error.code === 'ECONNRESET' ? 413 : 0,
     }));
     expect([answer.code, (await ask('GET', '/healthz')).code]).toEqual([code, 200]);
   });
 
-  it('answers whatever stands in a review with a review of the same uid, and never fails', async () => {
+  it('answers any review with a review of the same uid, and never fails', async () => {
     const object = fc.oneof(
       fc.record({
         metadata: fc.oneof(
@@ -145,9 +145,9 @@ describe('the webhook', () => {
     );
   });
 
-  it('keeps the certificate that it has when what is put in its place cannot be used', async () => {
+  it('keeps its certificate if the replacement cannot be used', async () => {
     writeFileSync(join(folder, 'tls.crt'), 'no certificate');
-    await until(() => webhook.certificateStatus.is === 'kept', 'it was looked at');
+    await until(() => webhook.certificateStatus.is === 'kept', 'the certificate was checked');
     expect(await ask('GET', '/healthz')).toEqual({
       code: 200,
       text: expect.stringMatching(
@@ -158,15 +158,26 @@ describe('the webhook', () => {
     await until(() => webhook.certificateStatus.is === 'good', 'the next one is in use');
     expect((await ask('GET', '/healthz')).text).toBe('ok\n');
   });
+
+  it('keeps its certificate while the key of the next one is empty', async () => {
+    await authority.write(folder);
+    const key = readFileSync(join(folder, 'tls.key'));
+    writeFileSync(join(folder, 'tls.key'), '');
+    await until(() => webhook.certificateStatus.is === 'kept', 'the empty key was read');
+    expect((await ask('GET', '/healthz')).code).toBe(200);
+    writeFileSync(join(folder, 'tls.key'), key);
+    await until(() => webhook.certificateStatus.is === 'good', 'the next one is in use');
+    expect((await ask('GET', '/healthz')).text).toBe('ok\n');
+  });
 });
 
-it('without a certificate listens once there is one, and says what is missing until then', async () => {
+it('without a certificate, listens as soon as there is one, and says what is missing until then', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-webhook-'));
   const certificate = new Certificate(join(folder, 'tls.crt'), join(folder, 'tls.key'), SILENT, () => undefined);
   const webhook = await new Webhook({
     port: 0,
     certificate,
-    wanted: new DesiredState(),
+    desired: new DesiredState(),
     logger: SILENT,
     lookMs: 20,
   }).start();
@@ -185,7 +196,7 @@ it('without a certificate listens once there is one, and says what is missing un
   }
 });
 
-it('its settings go together, or not at all', () => {
+it('needs all of its settings or none', () => {
   const [cert, key] = [{ SLUICE_WEBHOOK_CERT_FILE: '/c' }, { SLUICE_WEBHOOK_KEY_FILE: '/k' }];
   expect(webhookFrom(settingsFrom({ ...cert, ...key }))).toBeUndefined();
   expect(webhookFrom(settingsFrom({ SLUICE_WEBHOOK_PORT: '9443', ...cert, ...key }))).toEqual({

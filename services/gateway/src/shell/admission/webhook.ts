@@ -17,14 +17,14 @@ import {
 } from '../../core/index.js';
 import type { Certificate } from './certificate.js';
 
-/** Where the webhook listens, and with which certificate. */
+/** The port of the webhook, and its certificate. */
 export interface WebhookSettings {
   readonly port: number;
   readonly certFile: string;
   readonly keyFile: string;
 }
 
-/** Undefined where there is no webhook. Throws when a part is missing. */
+/** Undefined if there is no webhook. Throws if a part is missing. */
 export function webhookFrom({ webhookPort, webhookCertFile, webhookKeyFile }: Settings): WebhookSettings | undefined {
   if (webhookPort === undefined) return undefined;
   if (webhookCertFile === undefined || webhookKeyFile === undefined)
@@ -37,7 +37,7 @@ export function webhookFrom({ webhookPort, webhookCertFile, webhookKeyFile }: Se
 export interface WebhookOptions {
   readonly port: number;
   readonly certificate: Certificate;
-  readonly wanted: DesiredState;
+  readonly desired: DesiredState;
   readonly logger: Logger;
   /** How often to check for a new certificate. */
   readonly lookMs?: number;
@@ -94,10 +94,10 @@ export class Webhook {
   }
 
   private async look(): Promise<void> {
-    const found = await this.options.certificate.read();
-    if (found === undefined || this.isClosed) return;
-    if (this.server !== undefined) return this.server.setSecureContext(found);
-    const server = createServer(found, (request, response) => void this.take(request, response));
+    const certificate = await this.options.certificate.read();
+    if (certificate === undefined || this.isClosed) return;
+    if (this.server !== undefined) return this.server.setSecureContext(certificate);
+    const server = createServer(certificate, (request, response) => void this.take(request, response));
     this.server = server;
     try {
       server.listen(this.options.port);
@@ -126,7 +126,7 @@ export class Webhook {
   }
 
   private tellHealth(response: ServerResponse): void {
-    const { isReady } = this.options.wanted;
+    const { isReady } = this.options.desired;
     const trouble = certificateLine(this.certificateStatus);
     tell(
       response,
@@ -145,8 +145,8 @@ export class Webhook {
       request.operation === 'other'
         ? ({ is: 'allowed', warnings: [] } as const)
         : isRollout(request)
-          ? answerSteering(request, this.options.wanted)
-          : answerAdmission(request, this.options.wanted, trouble === '' ? [] : [trouble]);
+          ? answerSteering(request, this.options.desired)
+          : answerAdmission(request, this.options.desired, trouble === '' ? [] : [trouble]);
     const review = reviewOf(request, answer);
     // Without an answer, the failure policy of the webhook decides.
     if (review === undefined) return tell(response, 503, 'text/plain', 'still reading the desired state\n');

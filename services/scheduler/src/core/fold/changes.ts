@@ -1,12 +1,16 @@
-import type { Entry, FactTable } from '#libs/engine';
+import { viewKey, type Entry, type FactTable } from '#libs/engine';
 import { carriedPolicies } from '#libs/rules';
-import { fragmentId, type FactOf } from '#libs/contracts';
+import { byAge, fragmentId, type FactOf } from '#libs/contracts';
 import { putNode, reassignAll, recountRollout } from '../indexes.js';
 import { targetKey, type Change, type State } from '../state.js';
-import { patchChange, drop, leftRollout, touchBudgets } from './patches.js';
+import { patchChange, drop, leftRollout, repool } from './patches.js';
 
-/** How many ended changes and rollouts are kept, to answer requests about them. */
-const KEPT_ENDED = 200;
+/**
+ * How many ended changes are kept, to answer requests about them. Those that were rolled out count apart, so that no
+ * flood of other changes hides them.
+ */
+const KEPT_ROLLED_OUT = 200;
+const KEPT_OTHERS = 200;
 
 /** How facts about changes and configs change the fold. */
 export const CHANGE_FACTS: FactTable<State> = {
@@ -52,6 +56,7 @@ function newChange(fact: FactOf<'config.accepted'>): Change {
     policies: carried.apply,
     policyDeletes: carried.delete,
     maxFailures: fact.strategy?.maxFailures,
+    maxUnavailable: fact.strategy?.maxUnavailable,
     attempt: 0,
     targets: {},
     replaces: [],
@@ -59,21 +64,25 @@ function newChange(fact: FactOf<'config.accepted'>): Change {
   };
 }
 
-function endChange(state: State, { change: name }: { readonly change: string }): void {
-  touchBudgets(state, name);
+function endChange(state: State, { change: name }: { readonly change: string }, { sequence }: Entry): void {
+  const started = state.changes.get(name)?.started === true;
   patchChange(state, name, { open: false, targets: {} });
   state.openChanges.delete(name);
+  if (started) repool(state, name, sequence);
   const rollout = state.rollouts.get(name);
   if (rollout !== undefined && rollout.phase !== 'complete') drop(state, name);
   forgetOldest(state);
 }
 
 function forgetOldest(state: State): void {
-  if (state.changes.size <= KEPT_ENDED * 2) return;
-  const ended = [...state.changes.values()].filter((change) => !change.open).map((change) => change.change);
-  for (const name of ended.slice(0, ended.length - KEPT_ENDED)) {
-    state.changes.delete(name);
-    state.rollouts.delete(name);
+  if (state.changes.size - state.openChanges.size <= (KEPT_ROLLED_OUT + KEPT_OTHERS) * 2) return;
+  // Sort by age: undoing a decision can change the order of the table.
+  const ended = [...state.changes.values()].filter(({ open }) => !open).sort((a, b) => byAge(b.change, a.change));
+  const [rolledOut, others] = [ended.filter(({ started }) => started), ended.filter(({ started }) => !started)];
+  for (const { change } of [...rolledOut.slice(KEPT_ROLLED_OUT), ...others.slice(KEPT_OTHERS)]) {
+    state.changes.delete(change);
+    state.rollouts.delete(change);
+    state.touched.add(viewKey('rollouts', change));
   }
 }
 

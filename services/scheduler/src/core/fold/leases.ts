@@ -3,7 +3,7 @@ import { canonicalJson, type PoolPolicy } from '#libs/rules';
 import { nodeToken, takenReport, type FactOf } from '#libs/contracts';
 import { putNode } from '../indexes.js';
 import { isOpen, termsOf, type DrainingLease, type EndedLease, type Lease } from '../lease.js';
-import { nodeOf, targetKey, type NodeState, type Retry, type State } from '../state.js';
+import { isUntouchedBy, nodeOf, targetKey, type NodeState, type Retry, type State } from '../state.js';
 import { circumstancesOf } from '../want.js';
 import { reported } from './nodes.js';
 import { changeLease, laterThan } from './patches.js';
@@ -85,11 +85,18 @@ function settle(state: State, fact: FactOf<'node.lease.settled'>, { sequence, re
   if (fact.kind === 'forward') countVerdict(state, fact, sequence);
   const key = targetKey(fact.change, fact.node);
   const target = state.targets.get(key);
-  if (target !== undefined) state.targets.set(key, { ...target, outcome: { because, reason, at } });
-  const held = fact.released ? released(state, node, lease) : { lease };
+  if (target !== undefined) {
+    const startedBy = target.startedBy ?? (mayHaveChanged(node, node.lease) ? node.lease.id : undefined);
+    state.targets.set(key, { ...target, outcome: { because, reason, at }, startedBy });
+  }
+  const next = fact.released ? released(state, node, lease) : { lease };
   const escalated = because === 'escalated' ? fact.hash : undefined;
-  putNode(state, { ...node, ...held, escalated, ...afterLease(node, fact, readMs) }, sequence);
+  putNode(state, { ...node, ...next, escalated, ...afterLease(node, fact, readMs) }, sequence);
 }
+
+/** Whether a lease that ends may have changed the node: not while it was still being drained. */
+const mayHaveChanged = (node: NodeState, { phase, id }: Lease): boolean =>
+  phase !== 'draining' && !isUntouchedBy(node, id);
 
 /** A node after its lease is released. */
 function released(
@@ -110,6 +117,8 @@ function afterLease(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs:
         deferred: node.change === undefined ? undefined : node.deferred,
         drift: undefined,
         desired: node.desired && { ...node.desired, joining: false },
+        // It was the desired config when the lease was granted.
+        lastDesired: fact.change === '' ? fact.hash : node.lastDesired,
       };
     case 'invalid':
       // The node rejected the config of this lease. Its desired config may have changed since.

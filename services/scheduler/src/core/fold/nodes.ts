@@ -2,8 +2,8 @@ import type { Entry, FactTable } from '#libs/engine';
 import { MOST_INCARNATION_JUMP, type FactOf, type takenReport } from '#libs/contracts';
 import { sameLabels } from '#libs/manifests';
 import { assignPool, putNode, reassignShared } from '../indexes.js';
-import { isOpen } from '../lease.js';
-import { nodeOf, type NodeState, type State } from '../state.js';
+import { isOpen, type Lease } from '../lease.js';
+import { nodeOf, targetKey, type NodeState, type State } from '../state.js';
 import { changeLease, patchChange, patchTarget, leftRollout, laterThan } from './patches.js';
 
 /** The fields that are reset when a node leaves. */
@@ -12,6 +12,8 @@ const LEFT = {
   silent: false,
   outOfService: undefined,
   taken: undefined,
+  failingProbes: [],
+  notUndone: [],
   deferred: undefined,
   change: undefined,
   desired: undefined,
@@ -39,6 +41,8 @@ export const NODE_FACTS: FactTable<State> = {
   'node.heard': (state, { node }, entry) => patchNode(state, node, entry, { silent: false, skippedBy: undefined }),
   'node.unavailable': (state, { node, because }, entry) => patchNode(state, node, entry, { outOfService: because }),
   'node.available': (state, { node }, entry) => patchNode(state, node, entry, { outOfService: undefined }),
+  'node.unhealthy': (state, { node, failingProbes }, entry) => patchNode(state, node, entry, { failingProbes }),
+  'node.healthy': (state, { node }, entry) => patchNode(state, node, entry, { failingProbes: [] }),
   'node.taken': (state, { node, owner, reason, at, forMs }, entry) =>
     patchNode(state, node, entry, { taken: { owner, reason, at, sinceMs: entry.readMs, forMs } }),
   'node.returned': (state, { node }, entry) => patchNode(state, node, entry, { taken: undefined }),
@@ -112,7 +116,7 @@ function present(state: State, fact: FactOf<'node.joined' | 'node.changed'>, { s
 function outdate(state: State, node: string): void {
   for (const name of [...state.openChanges]) {
     const change = state.changes.get(name);
-    if (change !== undefined && !change.started && change.targets[node] !== undefined)
+    if (change !== undefined && !change.started && Object.hasOwn(change.targets, node))
       patchChange(state, name, { attempt: 0 });
   }
 }
@@ -132,20 +136,44 @@ function reviewed(state: State, fact: FactOf<'node.reviewed'>, { sequence }: Ent
   putNode(state, { ...node, rendered: undefined, desired, incompatible: fact.reasons, deferred }, sequence);
 }
 
+/** What a failed change leaves behind stays until another one is applied. */
+function notUndoneAfter(
+  { notUndone: before }: NodeState,
+  { verdict, notUndone }: NonNullable<ReturnType<typeof takenReport>>,
+): readonly string[] {
+  if (verdict === 'applied') return notUndone;
+  return verdict === 'failed' || verdict === 'invalid' ? [...new Set([...before, ...notUndone])] : before;
+}
+
+/** A node that did not answer reports that the lease changed nothing. */
+function notStarted(state: State, { change, id }: Lease, node: string): void {
+  const startedBy = state.targets.get(targetKey(change, node))?.startedBy;
+  if (startedBy === id) patchTarget(state, change, node, { startedBy: undefined });
+}
+
 /** Updates a node from a recorded report: from `node.reported`, or from the lease that the report settled. */
 export function reported(state: State, fact: RecordedReport, at: string): NodeState {
   state.cursor.set(Math.max(state.cursor.get(), fact.reportSequence));
   const node = nodeOf(state, fact.node);
-  const { incarnation, nonce, seq, hash, lease: id, verdict, reason, restored, fresh } = fact;
+  const { incarnation, nonce, seq, hash, lease: id, verdict, reason, restored, fresh, untouched = false } = fact;
   const bootId = fact.bootId === '' ? (node.report?.bootId ?? '') : fact.bootId;
-  const report = { incarnation, nonce, seq, hash, lease: id, verdict, reason, restored, bootId, fresh };
+  const report = { incarnation, nonce, seq, hash, lease: id, verdict, reason, restored, bootId, fresh, untouched };
   const lease =
     node.lease?.id === id && !isOpen(node.lease) && !node.lease.answered
       ? { ...node.lease, answered: true }
       : node.lease;
+  if (untouched && lease?.id === id) notStarted(state, lease, fact.node);
   const deferred = node.change === undefined && node.desired?.hash === hash ? undefined : node.deferred;
   const desired = node.desired?.hash === hash ? { ...node.desired, joining: false } : node.desired;
-  return { ...node, report, drift: driftAfter(node, fact, at), deferred, desired, lease };
+  return {
+    ...node,
+    report,
+    drift: driftAfter(node, fact, at),
+    notUndone: notUndoneAfter(node, fact),
+    deferred,
+    desired,
+    lease,
+  };
 }
 
 type RecordedReport = NonNullable<ReturnType<typeof takenReport>>;

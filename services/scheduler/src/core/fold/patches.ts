@@ -1,7 +1,14 @@
-import { viewKey } from '#libs/engine';
-import { countTarget, dropTargets, putNode, recountRollout } from '../indexes.js';
-import { isUnanswered, type Lease } from '../lease.js';
-import { targetKey, type Change, type NodeState, type Retry, type Rollout, type State } from '../state.js';
+import { countTarget, dropTargets, hasDesired, putNode, reassignAll, recountRollout } from '../indexes.js';
+import type { Lease } from '../lease.js';
+import {
+  targetKey,
+  type Change,
+  type NodeState,
+  type Retry,
+  type Rollout,
+  type State,
+  type TargetState,
+} from '../state.js';
 import { freeze } from '../frozen-rollout.js';
 import { retryMs } from '../retries.js';
 
@@ -11,10 +18,11 @@ export function patchChange(state: State, name: string, patch: Partial<Change>):
   if (change !== undefined) state.changes.set(name, { ...change, ...patch });
 }
 
-/** A lower budget in a change applies while its rollout is open, so update the views of those pools. */
-export function touchBudgets(state: State, name: string): void {
-  for (const { kind, name: pool } of state.changes.get(name)?.policies ?? [])
-    if (kind === 'Pool') state.touched.add(viewKey('pools', pool));
+/** The pools in a change apply from the start of its rollout until it ends without being committed. */
+export function repool(state: State, name: string, sequence: number): void {
+  const change = state.changes.get(name);
+  const policies = [...(change?.policies ?? []), ...(change?.policyDeletes ?? [])];
+  if (policies.some(({ kind }) => kind === 'Pool')) reassignAll(state, sequence);
 }
 
 /** Changes some fields of a target, and updates its tallies. */
@@ -22,7 +30,7 @@ export function patchTarget(
   state: State,
   change: string,
   node: string,
-  patch: { readonly deferred?: string; readonly left?: boolean },
+  patch: Partial<Pick<TargetState, 'deferred' | 'left' | 'startedBy'>>,
 ): void {
   const key = targetKey(change, node);
   const target = state.targets.get(key);
@@ -68,10 +76,6 @@ export const leftRollout = (node: NodeState): NodeState => ({
   skippedBy: node.silent ? node.skippedBy : undefined,
   deferred: hasDesired(node) ? undefined : node.deferred,
 });
-
-/** Whether the node is known to have its desired config. With an unanswered lease, its config is not known. */
-const hasDesired = (node: NodeState): boolean =>
-  node.desired !== undefined && node.report?.hash === node.desired.hash && !isUnanswered(node.lease);
 
 /** When a node is tried again. The wait grows with each failure. */
 export function laterThan(node: NodeState, readMs: number, restarts = node.retry?.restarts ?? 0): Retry {

@@ -2,7 +2,7 @@ import { viewKey, type Entry, type FactTable } from '#libs/engine';
 import type { FactOf } from '#libs/contracts';
 import { putNode } from '../indexes.js';
 import { nodeOf, targetKey, type Change, type Rollout, type State } from '../state.js';
-import { patchChange, patchRollout, drop, leftRollout, touchBudgets } from './patches.js';
+import { patchChange, patchRollout, drop, leftRollout, repool } from './patches.js';
 
 /** How facts about rollouts change the fold. */
 export const ROLLOUT_FACTS: FactTable<State> = {
@@ -52,6 +52,7 @@ function start(state: State, fact: FactOf<'rollout.started'>, { sequence }: Entr
     pausedBecause: change.pausedBecause,
     aborted: false,
     maxFailures: fact.maxFailures,
+    maxUnavailable: fact.maxUnavailable,
     failed: 0,
     unknown: 0,
     reason: '',
@@ -65,19 +66,19 @@ function start(state: State, fact: FactOf<'rollout.started'>, { sequence }: Entr
   state.rollouts.set(fact.change, rollout);
   patchChange(state, fact.change, { started: true });
   for (const [name, { from, to, recipe }] of Object.entries(change.targets)) {
-    const target = { from, to, recipe, left: false, deferred: undefined, outcome: undefined };
+    const target = { from, to, recipe, left: false, deferred: undefined, outcome: undefined, startedBy: undefined };
     state.targets.set(targetKey(fact.change, name), target);
     putNode(state, { ...nodeOf(state, name), change: fact.change }, sequence);
   }
   state.touched.add(viewKey('rollouts', fact.change));
-  touchBudgets(state, fact.change);
+  repool(state, fact.change, sequence);
 }
 
 function supersede(state: State, fact: FactOf<'rollout.superseded'>, { sequence }: Entry): void {
-  touchBudgets(state, fact.change);
   patchRollout(state, fact.change, sequence, { phase: 'superseded', supersededBy: fact.by, endedAt: fact.at });
   patchChange(state, fact.change, { open: false, targets: {} });
   state.openChanges.delete(fact.change);
+  repool(state, fact.change, sequence);
   leave(state, fact.change, sequence);
   drop(state, fact.change);
 }

@@ -15,7 +15,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/common.proto.
  */
 export const file_sluice_v1_common: GenFile = /*@__PURE__*/
-  fileDesc("ChZzbHVpY2UvdjEvY29tbW9uLnByb3RvEglzbHVpY2UudjEirQEKCEZyYWdtZW50EgwKBGtpbmQYASABKAkSDAoEbmFtZRgCIAEoCRIvCgZsYWJlbHMYAyADKAsyHy5zbHVpY2UudjEuRnJhZ21lbnQuTGFiZWxzRW50cnkSJQoEc3BlYxgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIpCgtGcmFnbWVudFJlZhIMCgRraW5kGAEgASgJEgwKBG5hbWUYAiABKAkiVwoGUmVhc29uEhAKCGZyYWdtZW50GAEgASgJEg0KBWZpZWxkGAIgASgJEgwKBGNvZGUYAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVub2RlcxgFIAMoCSIyCgZBY3Rpb24SDAoEa2luZBgBIAEoCRIRCgR1bml0GAIgASgJSACIAQFCBwoFX3VuaXQiLwoFRHJpZnQSEwoLZGlmZmVyZW5jZXMYASADKAkSEQoJb3ZlcndyaXRlGAIgASgIIlYKCFN0cmF0ZWd5EhkKDG1heF9mYWlsdXJlcxgBIAEoDUgAiAEBEhMKBnN0cmljdBgCIAEoCEgBiAEBQg8KDV9tYXhfZmFpbHVyZXNCCQoHX3N0cmljdGIGcHJvdG8z", [file_google_protobuf_struct]);
+  fileDesc("ChZzbHVpY2UvdjEvY29tbW9uLnByb3RvEglzbHVpY2UudjEirQEKCEZyYWdtZW50EgwKBGtpbmQYASABKAkSDAoEbmFtZRgCIAEoCRIvCgZsYWJlbHMYAyADKAsyHy5zbHVpY2UudjEuRnJhZ21lbnQuTGFiZWxzRW50cnkSJQoEc3BlYxgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIpCgtGcmFnbWVudFJlZhIMCgRraW5kGAEgASgJEgwKBG5hbWUYAiABKAkidQoGUmVhc29uEhAKCGZyYWdtZW50GAEgASgJEg0KBWZpZWxkGAIgASgJEgwKBGNvZGUYAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVub2RlcxgFIAMoCRISCgVuZWVkcxgGIAEoCUgAiAEBQggKBl9uZWVkcyIyCgZBY3Rpb24SDAoEa2luZBgBIAEoCRIRCgR1bml0GAIgASgJSACIAQFCBwoFX3VuaXQiLwoFRHJpZnQSEwoLZGlmZmVyZW5jZXMYASADKAkSEQoJb3ZlcndyaXRlGAIgASgIIi0KDEZhaWxpbmdQcm9iZRINCgVwcm9iZRgBIAEoCRIOCgZyZWFzb24YAiABKAkitgEKCFN0cmF0ZWd5EhkKDG1heF9mYWlsdXJlcxgBIAEoDUgAiAEBEhMKBnN0cmljdBgCIAEoCEgBiAEBEhoKDW5lZWRzX3RpbWVvdXQYBCABKAlIAogBARIcCg9tYXhfdW5hdmFpbGFibGUYAyABKAlIA4gBAUIPCg1fbWF4X2ZhaWx1cmVzQgkKB19zdHJpY3RCEAoOX25lZWRzX3RpbWVvdXRCEgoQX21heF91bmF2YWlsYWJsZWIGcHJvdG8z", [file_google_protobuf_struct]);
 
 /**
  * A piece of desired config, as published, without its apiVersion.
@@ -113,6 +113,13 @@ export type Reason = Message<"sluice.v1.Reason"> & {
    * @generated from field: repeated string nodes = 5;
    */
   nodes: string[];
+
+  /**
+   * missing-reference: what does not exist, as Kind/name
+   *
+   * @generated from field: optional string needs = 6;
+   */
+  needs?: string;
 };
 
 /**
@@ -177,6 +184,32 @@ export const DriftSchema: GenMessage<Drift> = /*@__PURE__*/
   messageDesc(file_sluice_v1_common, 4);
 
 /**
+ * A probe of the config in force that fails on a node.
+ *
+ * @generated from message sluice.v1.FailingProbe
+ */
+export type FailingProbe = Message<"sluice.v1.FailingProbe"> & {
+  /**
+   * its name
+   *
+   * @generated from field: string probe = 1;
+   */
+  probe: string;
+
+  /**
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message sluice.v1.FailingProbe.
+ * Use `create(FailingProbeSchema)` to create a new message.
+ */
+export const FailingProbeSchema: GenMessage<FailingProbe> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_common, 5);
+
+/**
  * @generated from message sluice.v1.Strategy
  */
 export type Strategy = Message<"sluice.v1.Strategy"> & {
@@ -191,6 +224,20 @@ export type Strategy = Message<"sluice.v1.Strategy"> & {
    * @generated from field: optional bool strict = 2;
    */
   strict?: boolean;
+
+  /**
+   * how long the change may wait for what it refers to, such as 24h
+   *
+   * @generated from field: optional string needs_timeout = 4;
+   */
+  needsTimeout?: string;
+
+  /**
+   * a number of nodes, or a percentage of the nodes that the change affects
+   *
+   * @generated from field: optional string max_unavailable = 3;
+   */
+  maxUnavailable?: string;
 };
 
 /**
@@ -198,5 +245,5 @@ export type Strategy = Message<"sluice.v1.Strategy"> & {
  * Use `create(StrategySchema)` to create a new message.
  */
 export const StrategySchema: GenMessage<Strategy> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_common, 5);
+  messageDesc(file_sluice_v1_common, 6);
 

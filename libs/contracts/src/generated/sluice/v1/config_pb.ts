@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/config.proto.
  */
 export const file_sluice_v1_config: GenFile = /*@__PURE__*/
-  fileDesc("ChZzbHVpY2UvdjEvY29uZmlnLnByb3RvEglzbHVpY2UudjEi7QEKDkNvbmZpZ0FjY2VwdGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDgoGY2hhbmdlGAMgASgJEg4KBnNvdXJjZRgEIAEoCRIiCgVhcHBseRgFIAMoCzITLnNsdWljZS52MS5GcmFnbWVudBImCgZkZWxldGUYBiADKAsyFi5zbHVpY2UudjEuRnJhZ21lbnRSZWYSDwoHbWVzc2FnZRgHIAEoCRIOCgZhdXRob3IYCCABKAkSJQoIc3RyYXRlZ3kYCSABKAsyEy5zbHVpY2UudjEuU3RyYXRlZ3kSEAoIcmV0cnlfb2YYCiABKAkiSQoNQ29uZmlnV2FpdGluZxIJCgF2GAEgASgNEgoKAmF0GAIgASgJEg4KBmNoYW5nZRgDIAEoCRIRCgl3YWl0c19mb3IYBCADKAkiygIKDkNvbmZpZ1JlbmRlcmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDgoGY2hhbmdlGAMgASgJEg8KB2F0dGVtcHQYBCABKA0SDQoFbm9kZXMYBSABKA0SEQoJdW5jaGFuZ2VkGAYgASgNEjMKBXBvb2xzGAcgAygLMiQuc2x1aWNlLnYxLkNvbmZpZ1JlbmRlcmVkLlBvb2xzRW50cnkSDwoHdGFyZ2V0cxgIIAMoCRIQCghyZXBsYWNlcxgJIAMoCRIjCghwcm9ibGVtcxgKIAMoCzIRLnNsdWljZS52MS5SZWFzb24SIwoId2FybmluZ3MYCyADKAsyES5zbHVpY2UudjEuUmVhc29uEg4KBnN0cmljdBgMIAEoCBosCgpQb29sc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAEihAEKD0NvbmZpZ1ZhbGlkYXRlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEg4KBmNoYW5nZRgDIAEoCRIPCgdhdHRlbXB0GAQgASgNEiMKCHdhcm5pbmdzGAUgAygLMhEuc2x1aWNlLnYxLlJlYXNvbhIUCgxpbmNvbXBhdGlibGUYBiADKAkiewoOQ29uZmlnUmVqZWN0ZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIOCgZjaGFuZ2UYAyABKAkSDQoFc3RhZ2UYBCABKAkSDwoHYXR0ZW1wdBgFIAEoDRIiCgdyZWFzb25zGAYgAygLMhEuc2x1aWNlLnYxLlJlYXNvbiJcCg9Db25maWdDb21taXR0ZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIOCgZjaGFuZ2UYAyABKAkSEgoKZ2VuZXJhdGlvbhgEIAEoDRIOCgZkaWdlc3QYBSABKAkiVQoLQ29uZmlnRW5kZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIOCgZjaGFuZ2UYAyABKAkSDwoHb3V0Y29tZRgEIAEoCRIOCgZyZWFzb24YBSABKAkirAEKDENvbmZpZ0p1ZGdlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBGhhc2gYAyABKAkSDgoGcmVjaXBlGAQgASgJEg0KBWxlYXNlGAUgASgJEg4KBmNoYW5nZRgGIAEoCRIMCgRub2RlGAcgASgJEhEKCWtub3duX2JhZBgIIAEoCBIXCg9jbGVhcmVkX2JlY2F1c2UYCSABKAkSDgoGcmVhc29uGAogASgJImAKDUNvbmZpZ0NsZWFyZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRoYXNoGAMgASgJEg4KBnJlY2lwZRgEIAEoCRIKCgJieRgFIAEoCRIOCgZyZWFzb24YBiABKAliBnByb3RvMw", [file_sluice_v1_common]);
+  fileDesc("ChZzbHVpY2UvdjEvY29uZmlnLnByb3RvEglzbHVpY2UudjEivwMKDkNvbmZpZ0FjY2VwdGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDgoGY2hhbmdlGAMgASgJEg4KBnNvdXJjZRgEIAEoCRIiCgVhcHBseRgFIAMoCzITLnNsdWljZS52MS5GcmFnbWVudBImCgZkZWxldGUYBiADKAsyFi5zbHVpY2UudjEuRnJhZ21lbnRSZWYSDwoHbWVzc2FnZRgHIAEoCRIOCgZhdXRob3IYCCABKAkSJQoIc3RyYXRlZ3kYCSABKAsyEy5zbHVpY2UudjEuU3RyYXRlZ3kSEAoIcmV0cnlfb2YYCiABKAkSFgoJdGFrZV9vdmVyGAsgASgISACIAQESLQoKbWVzc2FnZV9pZBgMIAEoCzIULnNsdWljZS52MS5NZXNzYWdlSWRIAYgBARIYCgtyb2xsYmFja19vZhgNIAEoCUgCiAEBEhYKCXN0b3JlZF9tcxgOIAEoAUgDiAEBEhIKBWJ5dGVzGA8gASgBSASIAQFCDAoKX3Rha2Vfb3ZlckINCgtfbWVzc2FnZV9pZEIOCgxfcm9sbGJhY2tfb2ZCDAoKX3N0b3JlZF9tc0IICgZfYnl0ZXMiJwoJTWVzc2FnZUlkEgoKAmlkGAEgASgJEg4KBmRpZ2VzdBgCIAEoCSKDAQoSQ29uZmlnRGVkdXBsaWNhdGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDgoGY2hhbmdlGAMgASgJEg4KBnNvdXJjZRgEIAEoCRIUCgxkdXBsaWNhdGVfb2YYBSABKAkSEQoJc3RvcmVkX21zGAYgASgBEg0KBWJ5dGVzGAcgASgBIkkKDUNvbmZpZ1dhaXRpbmcSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIOCgZjaGFuZ2UYAyABKAkSEQoJd2FpdHNfZm9yGAQgAygJIv4CCg5Db25maWdSZW5kZXJlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEg4KBmNoYW5nZRgDIAEoCRIPCgdhdHRlbXB0GAQgASgNEg0KBW5vZGVzGAUgASgNEhEKCXVuY2hhbmdlZBgGIAEoDRIzCgVwb29scxgHIAMoCzIkLnNsdWljZS52MS5Db25maWdSZW5kZXJlZC5Qb29sc0VudHJ5Eg8KB3RhcmdldHMYCCADKAkSEAoIcmVwbGFjZXMYCSADKAkSIwoIcHJvYmxlbXMYCiADKAsyES5zbHVpY2UudjEuUmVhc29uEiMKCHdhcm5pbmdzGAsgAygLMhEuc2x1aWNlLnYxLlJlYXNvbhIOCgZzdHJpY3QYDCABKAgSHQoQbmVlZHNfdGltZW91dF9tcxgNIAEoAUgAiAEBGiwKClBvb2xzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4AUITChFfbmVlZHNfdGltZW91dF9tcyKEAQoPQ29uZmlnVmFsaWRhdGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDgoGY2hhbmdlGAMgASgJEg8KB2F0dGVtcHQYBCABKA0SIwoId2FybmluZ3MYBSADKAsyES5zbHVpY2UudjEuUmVhc29uEhQKDGluY29tcGF0aWJsZRgGIAMoCSKMAQoNQ29uZmlnQmxvY2tlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEg4KBmNoYW5nZRgDIAEoCRIPCgdhdHRlbXB0GAQgASgNEg0KBW5lZWRzGAUgAygJEiIKB3JlYXNvbnMYBiADKAsyES5zbHVpY2UudjEuUmVhc29uEhAKCHVudGlsX21zGAcgASgBIqECCg5Db25maWdSZWplY3RlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEg4KBmNoYW5nZRgDIAEoCRINCgVzdGFnZRgEIAEoCRIPCgdhdHRlbXB0GAUgASgNEiIKB3JlYXNvbnMYBiADKAsyES5zbHVpY2UudjEuUmVhc29uEhMKBnNvdXJjZRgHIAEoCUgAiAEBEhYKCXN0b3JlZF9tcxgIIAEoAUgBiAEBEhIKBWJ5dGVzGAkgASgBSAKIAQESFAoHbWVzc2FnZRgKIAEoCUgDiAEBEhMKBmF1dGhvchgLIAEoCUgEiAEBQgkKB19zb3VyY2VCDAoKX3N0b3JlZF9tc0IICgZfYnl0ZXNCCgoIX21lc3NhZ2VCCQoHX2F1dGhvciJcCg9Db25maWdDb21taXR0ZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIOCgZjaGFuZ2UYAyABKAkSEgoKZ2VuZXJhdGlvbhgEIAEoDRIOCgZkaWdlc3QYBSABKAkiVQoLQ29uZmlnRW5kZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIOCgZjaGFuZ2UYAyABKAkSDwoHb3V0Y29tZRgEIAEoCRIOCgZyZWFzb24YBSABKAkirAEKDENvbmZpZ0p1ZGdlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBGhhc2gYAyABKAkSDgoGcmVjaXBlGAQgASgJEg0KBWxlYXNlGAUgASgJEg4KBmNoYW5nZRgGIAEoCRIMCgRub2RlGAcgASgJEhEKCWtub3duX2JhZBgIIAEoCBIXCg9jbGVhcmVkX2JlY2F1c2UYCSABKAkSDgoGcmVhc29uGAogASgJImAKDUNvbmZpZ0NsZWFyZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRoYXNoGAMgASgJEg4KBnJlY2lwZRgEIAEoCRIKCgJieRgFIAEoCRIOCgZyZWFzb24YBiABKAliBnByb3RvMw", [file_sluice_v1_common]);
 
 /**
  * config.accepted.<change>, by the merger: the change is valid and queued.
@@ -71,6 +71,41 @@ export type ConfigAccepted = Message<"sluice.v1.ConfigAccepted"> & {
    * @generated from field: string retry_of = 10;
    */
   retryOf: string;
+
+  /**
+   * it may change and delete fragments of other sources, and owns them from then on
+   *
+   * @generated from field: optional bool take_over = 11;
+   */
+  takeOver?: boolean;
+
+  /**
+   * absent if the message has no header Sluice-Id
+   *
+   * @generated from field: optional sluice.v1.MessageId message_id = 12;
+   */
+  messageId?: MessageId;
+
+  /**
+   * the content is the state before this change
+   *
+   * @generated from field: optional string rollback_of = 13;
+   */
+  rollbackOf?: string;
+
+  /**
+   * when the server stored the message, in milliseconds since 1970
+   *
+   * @generated from field: optional double stored_ms = 14;
+   */
+  storedMs?: number;
+
+  /**
+   * the size of the message
+   *
+   * @generated from field: optional double bytes = 15;
+   */
+  bytes?: number;
 };
 
 /**
@@ -79,6 +114,87 @@ export type ConfigAccepted = Message<"sluice.v1.ConfigAccepted"> & {
  */
 export const ConfigAcceptedSchema: GenMessage<ConfigAccepted> = /*@__PURE__*/
   messageDesc(file_sluice_v1_config, 0);
+
+/**
+ * The header Sluice-Id of a published change. A source that publishes the same again with the same id gets the same change.
+ *
+ * @generated from message sluice.v1.MessageId
+ */
+export type MessageId = Message<"sluice.v1.MessageId"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * sha256 of the body of the message
+   *
+   * @generated from field: string digest = 2;
+   */
+  digest: string;
+};
+
+/**
+ * Describes the message sluice.v1.MessageId.
+ * Use `create(MessageIdSchema)` to create a new message.
+ */
+export const MessageIdSchema: GenMessage<MessageId> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_config, 1);
+
+/**
+ * config.deduplicated.<change>, by the merger: the message repeats one that the same source published with the same id.
+ *
+ * @generated from message sluice.v1.ConfigDeduplicated
+ */
+export type ConfigDeduplicated = Message<"sluice.v1.ConfigDeduplicated"> & {
+  /**
+   * @generated from field: uint32 v = 1;
+   */
+  v: number;
+
+  /**
+   * @generated from field: string at = 2;
+   */
+  at: string;
+
+  /**
+   * @generated from field: string change = 3;
+   */
+  change: string;
+
+  /**
+   * @generated from field: string source = 4;
+   */
+  source: string;
+
+  /**
+   * the change of the first message with this id
+   *
+   * @generated from field: string duplicate_of = 5;
+   */
+  duplicateOf: string;
+
+  /**
+   * when the server stored the message, in milliseconds since 1970
+   *
+   * @generated from field: double stored_ms = 6;
+   */
+  storedMs: number;
+
+  /**
+   * the size of the message
+   *
+   * @generated from field: double bytes = 7;
+   */
+  bytes: number;
+};
+
+/**
+ * Describes the message sluice.v1.ConfigDeduplicated.
+ * Use `create(ConfigDeduplicatedSchema)` to create a new message.
+ */
+export const ConfigDeduplicatedSchema: GenMessage<ConfigDeduplicated> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_config, 2);
 
 /**
  * config.waiting.<change>, by the merger: the change waits for earlier changes.
@@ -114,7 +230,7 @@ export type ConfigWaiting = Message<"sluice.v1.ConfigWaiting"> & {
  * Use `create(ConfigWaitingSchema)` to create a new message.
  */
 export const ConfigWaitingSchema: GenMessage<ConfigWaiting> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_config, 1);
+  messageDesc(file_sluice_v1_config, 3);
 
 /**
  * config.rendered.<change>, by the merger: the change was rendered. Each rendering is an attempt; its targets are stored in blobs and never change.
@@ -190,11 +306,18 @@ export type ConfigRendered = Message<"sluice.v1.ConfigRendered"> & {
   warnings: Reason[];
 
   /**
-   * the review rejects the change with its warnings
+   * the review rejects the change with its warnings, and does not wait for missing references
    *
    * @generated from field: bool strict = 12;
    */
   strict: boolean;
+
+  /**
+   * how long the change may wait for missing references
+   *
+   * @generated from field: optional double needs_timeout_ms = 13;
+   */
+  needsTimeoutMs?: number;
 };
 
 /**
@@ -202,7 +325,7 @@ export type ConfigRendered = Message<"sluice.v1.ConfigRendered"> & {
  * Use `create(ConfigRenderedSchema)` to create a new message.
  */
 export const ConfigRenderedSchema: GenMessage<ConfigRendered> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_config, 2);
+  messageDesc(file_sluice_v1_config, 4);
 
 /**
  * config.validated.<change>, by the validator: this attempt passed the review and may roll out.
@@ -248,7 +371,65 @@ export type ConfigValidated = Message<"sluice.v1.ConfigValidated"> & {
  * Use `create(ConfigValidatedSchema)` to create a new message.
  */
 export const ConfigValidatedSchema: GenMessage<ConfigValidated> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_config, 3);
+  messageDesc(file_sluice_v1_config, 5);
+
+/**
+ * config.blocked.<change>, by the validator: the change refers to fragments that do not exist yet, and waits for them. It
+ * is rendered and reviewed again when one of them may exist.
+ *
+ * @generated from message sluice.v1.ConfigBlocked
+ */
+export type ConfigBlocked = Message<"sluice.v1.ConfigBlocked"> & {
+  /**
+   * @generated from field: uint32 v = 1;
+   */
+  v: number;
+
+  /**
+   * @generated from field: string at = 2;
+   */
+  at: string;
+
+  /**
+   * @generated from field: string change = 3;
+   */
+  change: string;
+
+  /**
+   * of the review
+   *
+   * @generated from field: uint32 attempt = 4;
+   */
+  attempt: number;
+
+  /**
+   * what does not exist, as Kind/name, at most 16
+   *
+   * @generated from field: repeated string needs = 5;
+   */
+  needs: string[];
+
+  /**
+   * who refers to it
+   *
+   * @generated from field: repeated sluice.v1.Reason reasons = 6;
+   */
+  reasons: Reason[];
+
+  /**
+   * when the change is rejected if it still waits, in milliseconds since 1970
+   *
+   * @generated from field: double until_ms = 7;
+   */
+  untilMs: number;
+};
+
+/**
+ * Describes the message sluice.v1.ConfigBlocked.
+ * Use `create(ConfigBlockedSchema)` to create a new message.
+ */
+export const ConfigBlockedSchema: GenMessage<ConfigBlocked> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_config, 6);
 
 /**
  * config.rejected.<change>, by the merger (schema) or the validator (review). Nothing reaches a node.
@@ -289,6 +470,41 @@ export type ConfigRejected = Message<"sluice.v1.ConfigRejected"> & {
    * @generated from field: repeated sluice.v1.Reason reasons = 6;
    */
   reasons: Reason[];
+
+  /**
+   * who published it (schema)
+   *
+   * @generated from field: optional string source = 7;
+   */
+  source?: string;
+
+  /**
+   * when the server stored the message, in milliseconds since 1970 (schema)
+   *
+   * @generated from field: optional double stored_ms = 8;
+   */
+  storedMs?: number;
+
+  /**
+   * the size of the message (schema)
+   *
+   * @generated from field: optional double bytes = 9;
+   */
+  bytes?: number;
+
+  /**
+   * as published, or its start (schema)
+   *
+   * @generated from field: optional string message = 10;
+   */
+  message?: string;
+
+  /**
+   * as published, or its start (schema)
+   *
+   * @generated from field: optional string author = 11;
+   */
+  author?: string;
 };
 
 /**
@@ -296,7 +512,7 @@ export type ConfigRejected = Message<"sluice.v1.ConfigRejected"> & {
  * Use `create(ConfigRejectedSchema)` to create a new message.
  */
 export const ConfigRejectedSchema: GenMessage<ConfigRejected> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_config, 4);
+  messageDesc(file_sluice_v1_config, 7);
 
 /**
  * config.committed.<change>, by the merger: the change is part of the committed state.
@@ -340,7 +556,7 @@ export type ConfigCommitted = Message<"sluice.v1.ConfigCommitted"> & {
  * Use `create(ConfigCommittedSchema)` to create a new message.
  */
 export const ConfigCommittedSchema: GenMessage<ConfigCommitted> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_config, 5);
+  messageDesc(file_sluice_v1_config, 8);
 
 /**
  * config.ended.<change>, by the merger: the change ended without being rejected or committed.
@@ -381,7 +597,7 @@ export type ConfigEnded = Message<"sluice.v1.ConfigEnded"> & {
  * Use `create(ConfigEndedSchema)` to create a new message.
  */
 export const ConfigEndedSchema: GenMessage<ConfigEnded> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_config, 6);
+  messageDesc(file_sluice_v1_config, 9);
 
 /**
  * config.judged.<hash>, by the validator: a forward lease ended as `invalid`, and its config was judged. Each lease is judged once.
@@ -449,7 +665,7 @@ export type ConfigJudged = Message<"sluice.v1.ConfigJudged"> & {
  * Use `create(ConfigJudgedSchema)` to create a new message.
  */
 export const ConfigJudgedSchema: GenMessage<ConfigJudged> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_config, 7);
+  messageDesc(file_sluice_v1_config, 10);
 
 /**
  * config.cleared.<hash>, by the validator: a person cleared a known-bad config.
@@ -493,5 +709,5 @@ export type ConfigCleared = Message<"sluice.v1.ConfigCleared"> & {
  * Use `create(ConfigClearedSchema)` to create a new message.
  */
 export const ConfigClearedSchema: GenMessage<ConfigCleared> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_config, 8);
+  messageDesc(file_sluice_v1_config, 11);
 

@@ -6,7 +6,7 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Reason } from "./common_pb.js";
+import type { FailingProbe, Reason } from "./common_pb.js";
 import { file_sluice_v1_common } from "./common_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/node.proto.
  */
 export const file_sluice_v1_node: GenFile = /*@__PURE__*/
-  fileDesc("ChRzbHVpY2UvdjEvbm9kZS5wcm90bxIJc2x1aWNlLnYxIvsCCgpOb2RlSm9pbmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIxCgZsYWJlbHMYBCADKAsyIS5zbHVpY2UudjEuTm9kZUpvaW5lZC5MYWJlbHNFbnRyeRIUCgxjYXBhYmlsaXRpZXMYBSADKAkSDQoFZnJlc2gYBiABKAgSDwoHdmVyc2lvbhgHIAEoCRITCgtpbmNhcm5hdGlvbhgIIAEoDRINCgVub25jZRgJIAEoDRILCgNzZXEYCiABKA0SRgoRa3ViZXJuZXRlc19sYWJlbHMYCyADKAsyKy5zbHVpY2UudjEuTm9kZUpvaW5lZC5LdWJlcm5ldGVzTGFiZWxzRW50cnkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARo3ChVLdWJlcm5ldGVzTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLeBAoLTm9kZUNoYW5nZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEjIKBmxhYmVscxgEIAMoCzIiLnNsdWljZS52MS5Ob2RlQ2hhbmdlZC5MYWJlbHNFbnRyeRIUCgxjYXBhYmlsaXRpZXMYBSADKAkSDwoHdmVyc2lvbhgGIAEoCRITCgtpbmNhcm5hdGlvbhgHIAEoDRINCgVub25jZRgIIAEoDRILCgNzZXEYCSABKA0SRwoRa3ViZXJuZXRlc19sYWJlbHMYCiADKAsyLC5zbHVpY2UudjEuTm9kZUNoYW5nZWQuS3ViZXJuZXRlc0xhYmVsc0VudHJ5EjkKCnNldF9sYWJlbHMYCyADKAsyJS5zbHVpY2UudjEuTm9kZUNoYW5nZWQuU2V0TGFiZWxzRW50cnkSPwoNaGlkZGVuX2xhYmVscxgMIAMoCzIoLnNsdWljZS52MS5Ob2RlQ2hhbmdlZC5IaWRkZW5MYWJlbHNFbnRyeRIKCgJieRgNIAEoCRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBGjcKFUt1YmVybmV0ZXNMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBGjAKDlNldExhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaMwoRSGlkZGVuTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJcCghOb2RlTGVmdBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDwoHYmVjYXVzZRgEIAEoCRIKCgJieRgFIAEoCRIOCgZyZWFzb24YBiABKAkiRQoKTm9kZVNpbGVudBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSEgoKbGFzdF9oZWFyZBgEIAEoCSIwCglOb2RlSGVhcmQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJIlQKD05vZGVVbmF2YWlsYWJsZRIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDwoHYmVjYXVzZRgEIAEoCRILCgN1aWQYBSABKAkiQQoNTm9kZUF2YWlsYWJsZRIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSCwoDdWlkGAQgASgJIq4BCgxOb2RlUmVuZGVyZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBGhhc2gYBCABKAkSDgoGcmVjaXBlGAUgASgJEhIKCmdlbmVyYXRpb24YBiABKA0SDQoFY2F1c2UYByABKAkSEwoLb3V0ZGF0ZWRfaW4YCCADKAkSIwoIcHJvYmxlbXMYCSADKAsyES5zbHVpY2UudjEuUmVhc29uInkKDE5vZGVSZXZpZXdlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEaGFzaBgEIAEoCRISCgpjb21wYXRpYmxlGAUgASgIEiIKB3JlYXNvbnMYBiADKAsyES5zbHVpY2UudjEuUmVhc29uIpICCgxOb2RlUmVwb3J0ZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEg4KBnJlcG9ydBgEIAEoCRITCgtpbmNhcm5hdGlvbhgFIAEoDRINCgVub25jZRgGIAEoDRILCgNzZXEYByABKA0SDAoEaGFzaBgIIAEoCRINCgVsZWFzZRgJIAEoCRIPCgd2ZXJkaWN0GAogASgJEg4KBnJlYXNvbhgLIAEoCRIQCghyZXN0b3JlZBgMIAEoCBIPCgdib290X2lkGA0gASgJEg0KBWZyZXNoGA4gASgIEhMKC2RpZmZlcmVuY2VzGA8gAygJEhcKD3JlcG9ydF9zZXF1ZW5jZRgQIAEoASJ9CgtOb2RlVW5rbm93bhIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDgoGY2hhbmdlGAQgASgJEgwKBHBvb2wYBSABKAkSDQoFbGVhc2UYBiABKAkSDAoEaGFzaBgHIAEoCRIOCgZyZWFzb24YCCABKAkicAoMTm9kZURlZmVycmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSDgoGcmVhc29uGAUgASgJEgwKBHBvb2wYBiABKAkSDQoFbGVhc2UYByABKAkiewoLTm9kZVNraXBwZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEg4KBmNoYW5nZRgEIAEoCRIKCgJieRgFIAEoCRIOCgZyZWFzb24YBiABKAkSDAoEcG9vbBgHIAEoCRINCgVsZWFzZRgIIAEoCSJ5CglOb2RlVGFrZW4SCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDQoFb3duZXIYBSABKAkSDgoGcmVhc29uGAYgASgJEgoKAmJ5GAcgASgJEg4KBmZvcl9tcxgIIAEoASJtCgxOb2RlUmV0dXJuZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDQoFb3duZXIYBSABKAkSCgoCYnkYBiABKAkSDwoHZXhwaXJlZBgHIAEoCCJuCgxOb2RlQ29yZG9uZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDgoGY2hhbmdlGAUgASgJEg0KBWxlYXNlGAYgASgJEgwKBHBvZHMYByABKA0ikQEKC05vZGVEcmFpbmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg4KBmNoYW5nZRgFIAEoCRINCgVsZWFzZRgGIAEoCRITCgtkdXJhdGlvbl9tcxgHIAEoARIPCgdldmljdGVkGAggASgNEgoKAmJ5GAkgASgJImIKDk5vZGVVbmNvcmRvbmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg4KBmNoYW5nZRgFIAEoCRINCgVsZWFzZRgGIAEoCSKyAQoQTm9kZURyYWluQmxvY2tlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRIOCgZjaGFuZ2UYBSABKAkSDQoFbGVhc2UYBiABKAkSDgoGcmVhc29uGAcgASgJEg4KBmJ1ZGdldBgIIAEoCRIPCgdhbGxvd2VkGAkgASgNEgwKBHBvZHMYCiADKAkSDQoFc2luY2UYCyABKAkihQEKEE5vZGVEcmFpblN0b3BwZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDgoGY2hhbmdlGAUgASgJEg0KBWxlYXNlGAYgASgJEg8KB291dGNvbWUYByABKAkSDgoGcmVhc29uGAggASgJIo8BChFOb2RlRHJhaW5Qcm9ncmVzcxIKCgJhdBgBIAEoCRIMCgRub2RlGAIgASgJEgwKBHBvb2wYAyABKAkSDgoGY2hhbmdlGAQgASgJEg0KBWxlYXNlGAUgASgJEg0KBXRvdGFsGAYgASgNEg8KB2V2aWN0ZWQYByABKA0SEwoLd2FpdGluZ19mb3IYCCADKAliBnByb3RvMw", [file_sluice_v1_common]);
+  fileDesc("ChRzbHVpY2UvdjEvbm9kZS5wcm90bxIJc2x1aWNlLnYxIvsCCgpOb2RlSm9pbmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIxCgZsYWJlbHMYBCADKAsyIS5zbHVpY2UudjEuTm9kZUpvaW5lZC5MYWJlbHNFbnRyeRIUCgxjYXBhYmlsaXRpZXMYBSADKAkSDQoFZnJlc2gYBiABKAgSDwoHdmVyc2lvbhgHIAEoCRITCgtpbmNhcm5hdGlvbhgIIAEoDRINCgVub25jZRgJIAEoDRILCgNzZXEYCiABKA0SRgoRa3ViZXJuZXRlc19sYWJlbHMYCyADKAsyKy5zbHVpY2UudjEuTm9kZUpvaW5lZC5LdWJlcm5ldGVzTGFiZWxzRW50cnkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARo3ChVLdWJlcm5ldGVzTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLeBAoLTm9kZUNoYW5nZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEjIKBmxhYmVscxgEIAMoCzIiLnNsdWljZS52MS5Ob2RlQ2hhbmdlZC5MYWJlbHNFbnRyeRIUCgxjYXBhYmlsaXRpZXMYBSADKAkSDwoHdmVyc2lvbhgGIAEoCRITCgtpbmNhcm5hdGlvbhgHIAEoDRINCgVub25jZRgIIAEoDRILCgNzZXEYCSABKA0SRwoRa3ViZXJuZXRlc19sYWJlbHMYCiADKAsyLC5zbHVpY2UudjEuTm9kZUNoYW5nZWQuS3ViZXJuZXRlc0xhYmVsc0VudHJ5EjkKCnNldF9sYWJlbHMYCyADKAsyJS5zbHVpY2UudjEuTm9kZUNoYW5nZWQuU2V0TGFiZWxzRW50cnkSPwoNaGlkZGVuX2xhYmVscxgMIAMoCzIoLnNsdWljZS52MS5Ob2RlQ2hhbmdlZC5IaWRkZW5MYWJlbHNFbnRyeRIKCgJieRgNIAEoCRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBGjcKFUt1YmVybmV0ZXNMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBGjAKDlNldExhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaMwoRSGlkZGVuTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJcCghOb2RlTGVmdBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDwoHYmVjYXVzZRgEIAEoCRIKCgJieRgFIAEoCRIOCgZyZWFzb24YBiABKAkiRQoKTm9kZVNpbGVudBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSEgoKbGFzdF9oZWFyZBgEIAEoCSIwCglOb2RlSGVhcmQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJIlQKD05vZGVVbmF2YWlsYWJsZRIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDwoHYmVjYXVzZRgEIAEoCRILCgN1aWQYBSABKAkiQQoNTm9kZUF2YWlsYWJsZRIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSCwoDdWlkGAQgASgJIq4BCgxOb2RlUmVuZGVyZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBGhhc2gYBCABKAkSDgoGcmVjaXBlGAUgASgJEhIKCmdlbmVyYXRpb24YBiABKA0SDQoFY2F1c2UYByABKAkSEwoLb3V0ZGF0ZWRfaW4YCCADKAkSIwoIcHJvYmxlbXMYCSADKAsyES5zbHVpY2UudjEuUmVhc29uInkKDE5vZGVSZXZpZXdlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEaGFzaBgEIAEoCRISCgpjb21wYXRpYmxlGAUgASgIEiIKB3JlYXNvbnMYBiADKAsyES5zbHVpY2UudjEuUmVhc29uIswCCgxOb2RlUmVwb3J0ZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEg4KBnJlcG9ydBgEIAEoCRITCgtpbmNhcm5hdGlvbhgFIAEoDRINCgVub25jZRgGIAEoDRILCgNzZXEYByABKA0SDAoEaGFzaBgIIAEoCRINCgVsZWFzZRgJIAEoCRIPCgd2ZXJkaWN0GAogASgJEg4KBnJlYXNvbhgLIAEoCRIQCghyZXN0b3JlZBgMIAEoCBIPCgdib290X2lkGA0gASgJEg0KBWZyZXNoGA4gASgIEhMKC2RpZmZlcmVuY2VzGA8gAygJEhcKD3JlcG9ydF9zZXF1ZW5jZRgQIAEoARISCgpub3RfdW5kb25lGBEgAygJEhYKCXVudG91Y2hlZBgSIAEoCEgAiAEBQgwKCl91bnRvdWNoZWQicwoNTm9kZVVuaGVhbHRoeRIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRIvCg5mYWlsaW5nX3Byb2JlcxgFIAMoCzIXLnNsdWljZS52MS5GYWlsaW5nUHJvYmUiQAoLTm9kZUhlYWx0aHkSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkifQoLTm9kZVVua25vd24SCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEg4KBmNoYW5nZRgEIAEoCRIMCgRwb29sGAUgASgJEg0KBWxlYXNlGAYgASgJEgwKBGhhc2gYByABKAkSDgoGcmVhc29uGAggASgJInAKDE5vZGVEZWZlcnJlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDgoGY2hhbmdlGAQgASgJEg4KBnJlYXNvbhgFIAEoCRIMCgRwb29sGAYgASgJEg0KBWxlYXNlGAcgASgJInsKC05vZGVTa2lwcGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSCgoCYnkYBSABKAkSDgoGcmVhc29uGAYgASgJEgwKBHBvb2wYByABKAkSDQoFbGVhc2UYCCABKAkieQoJTm9kZVRha2VuEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBW93bmVyGAUgASgJEg4KBnJlYXNvbhgGIAEoCRIKCgJieRgHIAEoCRIOCgZmb3JfbXMYCCABKAEibQoMTm9kZVJldHVybmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg0KBW93bmVyGAUgASgJEgoKAmJ5GAYgASgJEg8KB2V4cGlyZWQYByABKAgibgoMTm9kZUNvcmRvbmVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg4KBmNoYW5nZRgFIAEoCRINCgVsZWFzZRgGIAEoCRIMCgRwb2RzGAcgASgNIpEBCgtOb2RlRHJhaW5lZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRIOCgZjaGFuZ2UYBSABKAkSDQoFbGVhc2UYBiABKAkSEwoLZHVyYXRpb25fbXMYByABKAESDwoHZXZpY3RlZBgIIAEoDRIKCgJieRgJIAEoCSJiCg5Ob2RlVW5jb3Jkb25lZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEgwKBG5vZGUYAyABKAkSDAoEcG9vbBgEIAEoCRIOCgZjaGFuZ2UYBSABKAkSDQoFbGVhc2UYBiABKAkisgEKEE5vZGVEcmFpbkJsb2NrZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEgwKBHBvb2wYBCABKAkSDgoGY2hhbmdlGAUgASgJEg0KBWxlYXNlGAYgASgJEg4KBnJlYXNvbhgHIAEoCRIOCgZidWRnZXQYCCABKAkSDwoHYWxsb3dlZBgJIAEoDRIMCgRwb2RzGAogAygJEg0KBXNpbmNlGAsgASgJIoUBChBOb2RlRHJhaW5TdG9wcGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDAoEbm9kZRgDIAEoCRIMCgRwb29sGAQgASgJEg4KBmNoYW5nZRgFIAEoCRINCgVsZWFzZRgGIAEoCRIPCgdvdXRjb21lGAcgASgJEg4KBnJlYXNvbhgIIAEoCSKPAQoRTm9kZURyYWluUHJvZ3Jlc3MSCgoCYXQYASABKAkSDAoEbm9kZRgCIAEoCRIMCgRwb29sGAMgASgJEg4KBmNoYW5nZRgEIAEoCRINCgVsZWFzZRgFIAEoCRINCgV0b3RhbBgGIAEoDRIPCgdldmljdGVkGAcgASgNEhMKC3dhaXRpbmdfZm9yGAggAygJYgZwcm90bzM", [file_sluice_v1_common]);
 
 /**
  * node.joined.<node>, by the inventory.
@@ -490,7 +490,7 @@ export type NodeReported = Message<"sluice.v1.NodeReported"> & {
   node: string;
 
   /**
-   * announced, applied, invalid, failed, drifted
+   * announced, applied, invalid, failed, drifted, probed
    *
    * @generated from field: string report = 4;
    */
@@ -567,6 +567,20 @@ export type NodeReported = Message<"sluice.v1.NodeReported"> & {
    * @generated from field: double report_sequence = 16;
    */
   reportSequence: number;
+
+  /**
+   * `Exec/<name>` of commands that a rollback could not undo
+   *
+   * @generated from field: repeated string not_undone = 17;
+   */
+  notUndone: string[];
+
+  /**
+   * true: that lease ended before anything on the node was changed
+   *
+   * @generated from field: optional bool untouched = 18;
+   */
+  untouched?: boolean;
 };
 
 /**
@@ -575,6 +589,79 @@ export type NodeReported = Message<"sluice.v1.NodeReported"> & {
  */
 export const NodeReportedSchema: GenMessage<NodeReported> = /*@__PURE__*/
   messageDesc(file_sluice_v1_node, 9);
+
+/**
+ * node.unhealthy.<node>, by the scheduler: probes of the config in force fail, or other ones than before.
+ *
+ * @generated from message sluice.v1.NodeUnhealthy
+ */
+export type NodeUnhealthy = Message<"sluice.v1.NodeUnhealthy"> & {
+  /**
+   * @generated from field: uint32 v = 1;
+   */
+  v: number;
+
+  /**
+   * @generated from field: string at = 2;
+   */
+  at: string;
+
+  /**
+   * @generated from field: string node = 3;
+   */
+  node: string;
+
+  /**
+   * @generated from field: string pool = 4;
+   */
+  pool: string;
+
+  /**
+   * @generated from field: repeated sluice.v1.FailingProbe failing_probes = 5;
+   */
+  failingProbes: FailingProbe[];
+};
+
+/**
+ * Describes the message sluice.v1.NodeUnhealthy.
+ * Use `create(NodeUnhealthySchema)` to create a new message.
+ */
+export const NodeUnhealthySchema: GenMessage<NodeUnhealthy> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_node, 10);
+
+/**
+ * node.healthy.<node>, by the scheduler: all probes of an unhealthy node pass again, or are gone.
+ *
+ * @generated from message sluice.v1.NodeHealthy
+ */
+export type NodeHealthy = Message<"sluice.v1.NodeHealthy"> & {
+  /**
+   * @generated from field: uint32 v = 1;
+   */
+  v: number;
+
+  /**
+   * @generated from field: string at = 2;
+   */
+  at: string;
+
+  /**
+   * @generated from field: string node = 3;
+   */
+  node: string;
+
+  /**
+   * @generated from field: string pool = 4;
+   */
+  pool: string;
+};
+
+/**
+ * Describes the message sluice.v1.NodeHealthy.
+ * Use `create(NodeHealthySchema)` to create a new message.
+ */
+export const NodeHealthySchema: GenMessage<NodeHealthy> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_node, 11);
 
 /**
  * node.unknown.<node>, by the scheduler: the node did not report by the deadline of its lease.
@@ -628,7 +715,7 @@ export type NodeUnknown = Message<"sluice.v1.NodeUnknown"> & {
  * Use `create(NodeUnknownSchema)` to create a new message.
  */
 export const NodeUnknownSchema: GenMessage<NodeUnknown> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 10);
+  messageDesc(file_sluice_v1_node, 12);
 
 /**
  * node.deferred.<node>, by the scheduler: the rollout goes on without the node, which gets the committed config later.
@@ -681,7 +768,7 @@ export type NodeDeferred = Message<"sluice.v1.NodeDeferred"> & {
  * Use `create(NodeDeferredSchema)` to create a new message.
  */
 export const NodeDeferredSchema: GenMessage<NodeDeferred> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 11);
+  messageDesc(file_sluice_v1_node, 13);
 
 /**
  * node.skipped.<node>, by the scheduler: a person lets the rollout go on without the node.
@@ -737,7 +824,7 @@ export type NodeSkipped = Message<"sluice.v1.NodeSkipped"> & {
  * Use `create(NodeSkippedSchema)` to create a new message.
  */
 export const NodeSkippedSchema: GenMessage<NodeSkipped> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 12);
+  messageDesc(file_sluice_v1_node, 14);
 
 /**
  * node.taken.<node>, by the scheduler: another tool or a person has taken it out of service. It counts against the budget of its pool and gets no lease.
@@ -795,7 +882,7 @@ export type NodeTaken = Message<"sluice.v1.NodeTaken"> & {
  * Use `create(NodeTakenSchema)` to create a new message.
  */
 export const NodeTakenSchema: GenMessage<NodeTaken> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 13);
+  messageDesc(file_sluice_v1_node, 15);
 
 /**
  * node.returned.<node>, by the scheduler: it is in service again.
@@ -846,7 +933,7 @@ export type NodeReturned = Message<"sluice.v1.NodeReturned"> & {
  * Use `create(NodeReturnedSchema)` to create a new message.
  */
 export const NodeReturnedSchema: GenMessage<NodeReturned> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 14);
+  messageDesc(file_sluice_v1_node, 16);
 
 /**
  * node.cordoned.<node>, by the drain service.
@@ -897,7 +984,7 @@ export type NodeCordoned = Message<"sluice.v1.NodeCordoned"> & {
  * Use `create(NodeCordonedSchema)` to create a new message.
  */
 export const NodeCordonedSchema: GenMessage<NodeCordoned> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 15);
+  messageDesc(file_sluice_v1_node, 17);
 
 /**
  * node.drained.<node>, by the drain service: all pods are gone and the lease may go on.
@@ -958,7 +1045,7 @@ export type NodeDrained = Message<"sluice.v1.NodeDrained"> & {
  * Use `create(NodeDrainedSchema)` to create a new message.
  */
 export const NodeDrainedSchema: GenMessage<NodeDrained> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 16);
+  messageDesc(file_sluice_v1_node, 18);
 
 /**
  * node.uncordoned.<node>, by the drain service.
@@ -1002,7 +1089,7 @@ export type NodeUncordoned = Message<"sluice.v1.NodeUncordoned"> & {
  * Use `create(NodeUncordonedSchema)` to create a new message.
  */
 export const NodeUncordonedSchema: GenMessage<NodeUncordoned> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 17);
+  messageDesc(file_sluice_v1_node, 19);
 
 /**
  * node.drain.blocked.<node>, by the drain service: pods cannot be evicted now.
@@ -1077,7 +1164,7 @@ export type NodeDrainBlocked = Message<"sluice.v1.NodeDrainBlocked"> & {
  * Use `create(NodeDrainBlockedSchema)` to create a new message.
  */
 export const NodeDrainBlockedSchema: GenMessage<NodeDrainBlocked> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 18);
+  messageDesc(file_sluice_v1_node, 20);
 
 /**
  * node.drain.stopped.<node>, by the drain service: it gave up the drain, as the pool says.
@@ -1133,7 +1220,7 @@ export type NodeDrainStopped = Message<"sluice.v1.NodeDrainStopped"> & {
  * Use `create(NodeDrainStoppedSchema)` to create a new message.
  */
 export const NodeDrainStoppedSchema: GenMessage<NodeDrainStopped> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 19);
+  messageDesc(file_sluice_v1_node, 21);
 
 /**
  * node.drain.progress.<node>, by the drain service: not a fact but an event of core NATS, for watching.
@@ -1189,5 +1276,5 @@ export type NodeDrainProgress = Message<"sluice.v1.NodeDrainProgress"> & {
  * Use `create(NodeDrainProgressSchema)` to create a new message.
  */
 export const NodeDrainProgressSchema: GenMessage<NodeDrainProgress> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_node, 20);
+  messageDesc(file_sluice_v1_node, 22);
 

@@ -6,16 +6,18 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { FailingProbe, Fragment } from "./common_pb.js";
+import { file_sluice_v1_common } from "./common_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file sluice/v1/report.proto.
  */
 export const file_sluice_v1_report: GenFile = /*@__PURE__*/
-  fileDesc("ChZzbHVpY2UvdjEvcmVwb3J0LnByb3RvEglzbHVpY2UudjEi6AMKCk5vZGVSZXBvcnQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEhMKC2luY2FybmF0aW9uGAQgASgNEg0KBW5vbmNlGAUgASgNEgsKA3NlcRgGIAEoDRIPCgdib290X2lkGAcgASgJEgwKBGhhc2gYCCABKAkSDQoFbGVhc2UYCSABKAkSDwoHdmVyZGljdBgKIAEoCRIOCgZyZWFzb24YCyABKAkSEAoIcmVzdG9yZWQYDCABKAgSDgoGY2hhbmdlGA0gASgJEgwKBHBvb2wYFyABKAkSMQoGbGFiZWxzGA4gAygLMiEuc2x1aWNlLnYxLk5vZGVSZXBvcnQuTGFiZWxzRW50cnkSFAoMY2FwYWJpbGl0aWVzGA8gAygJEg0KBWZyZXNoGBAgASgIEg8KB3ZlcnNpb24YESABKAkSEwoLZHVyYXRpb25fbXMYEiABKAESDwoHY2hhbmdlZBgTIAMoCRINCgVwcm9iZRgUIAEoCRITCgtkaWZmZXJlbmNlcxgVIAMoCRIMCgRzdGVwGBYgASgJEhUKDW5lZWRzX3Jlc3RhcnQYGCABKAgaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJhCglOb2RlQWxpdmUSDAoEbm9kZRgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoDRINCgVub25jZRgDIAEoDRIQCghldmVyeV9tcxgEIAEoARIQCghwYWNlZF9tcxgFIAEoASIcCghOb2RlUGFjZRIQCghldmVyeV9tcxgBIAEoAWIGcHJvdG8z");
+  fileDesc("ChZzbHVpY2UvdjEvcmVwb3J0LnByb3RvEglzbHVpY2UudjEi0wQKCk5vZGVSZXBvcnQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEhMKC2luY2FybmF0aW9uGAQgASgNEg0KBW5vbmNlGAUgASgNEgsKA3NlcRgGIAEoDRIPCgdib290X2lkGAcgASgJEgwKBGhhc2gYCCABKAkSDQoFbGVhc2UYCSABKAkSDwoHdmVyZGljdBgKIAEoCRIOCgZyZWFzb24YCyABKAkSEAoIcmVzdG9yZWQYDCABKAgSDgoGY2hhbmdlGA0gASgJEgwKBHBvb2wYFyABKAkSMQoGbGFiZWxzGA4gAygLMiEuc2x1aWNlLnYxLk5vZGVSZXBvcnQuTGFiZWxzRW50cnkSFAoMY2FwYWJpbGl0aWVzGA8gAygJEg0KBWZyZXNoGBAgASgIEg8KB3ZlcnNpb24YESABKAkSEwoLZHVyYXRpb25fbXMYEiABKAESDwoHY2hhbmdlZBgTIAMoCRINCgVwcm9iZRgUIAEoCRITCgtkaWZmZXJlbmNlcxgVIAMoCRIMCgRzdGVwGBYgASgJEi8KDmZhaWxpbmdfcHJvYmVzGBkgAygLMhcuc2x1aWNlLnYxLkZhaWxpbmdQcm9iZRISCgpub3RfdW5kb25lGBogAygJEhYKCXVudG91Y2hlZBgbIAEoCEgAiAEBEhUKDW5lZWRzX3Jlc3RhcnQYGCABKAgaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIMCgpfdW50b3VjaGVkImEKCU5vZGVBbGl2ZRIMCgRub2RlGAEgASgJEhMKC2luY2FybmF0aW9uGAIgASgNEg0KBW5vbmNlGAMgASgNEhAKCGV2ZXJ5X21zGAQgASgBEhAKCHBhY2VkX21zGAUgASgBIhwKCE5vZGVQYWNlEhAKCGV2ZXJ5X21zGAEgASgBIkAKCVBhdGhRdWVyeRINCgVwYXRocxgBIAMoCRIkCgdlbnRyaWVzGAIgAygLMhMuc2x1aWNlLnYxLkZyYWdtZW50Ij8KClBhdGhBbnN3ZXISIwoFZm91bmQYASADKAsyFC5zbHVpY2UudjEuRm91bmRQYXRoEgwKBGJ1c3kYAiABKAgiRwoJRm91bmRQYXRoEgwKBHBhdGgYASABKAkSDQoFc3RhdGUYAiABKAkSDAoEd2hhdBgDIAEoCRIPCgdyZWZ1c2VkGAQgASgJYgZwcm90bzM", [file_sluice_v1_common]);
 
 /**
- * node.announced|applied|invalid|failed|drifted|progress.<node>; all kinds have one shape, because
+ * node.announced|applied|invalid|failed|drifted|probed|progress.<node>; all kinds have one shape, because
  * each names the last lease that the applier has finished.
  *
  * @generated from message sluice.v1.NodeReport
@@ -169,6 +171,27 @@ export type NodeReport = Message<"sluice.v1.NodeReport"> & {
   step: string;
 
   /**
+   * applied, probed: of the config in force
+   *
+   * @generated from field: repeated sluice.v1.FailingProbe failing_probes = 25;
+   */
+  failingProbes: FailingProbe[];
+
+  /**
+   * of that lease: `Exec/<name>` of commands that a rollback could not undo
+   *
+   * @generated from field: repeated string not_undone = 26;
+   */
+  notUndone: string[];
+
+  /**
+   * true: that lease ended before anything on the node was changed
+   *
+   * @generated from field: optional bool untouched = 27;
+   */
+  untouched?: boolean;
+
+  /**
    * failed: an action failed, and a restart of the machine may help, but the lease has neither drain nor reboot
    *
    * @generated from field: bool needs_restart = 24;
@@ -244,4 +267,98 @@ export type NodePace = Message<"sluice.v1.NodePace"> & {
  */
 export const NodePaceSchema: GenMessage<NodePace> = /*@__PURE__*/
   messageDesc(file_sluice_v1_report, 2);
+
+/**
+ * push.paths.<node>, core NATS, a request by tools: what exists at these paths of the node?
+ *
+ * @generated from message sluice.v1.PathQuery
+ */
+export type PathQuery = Message<"sluice.v1.PathQuery"> & {
+  /**
+   * absolute; at most 100
+   *
+   * @generated from field: repeated string paths = 1;
+   */
+  paths: string[];
+
+  /**
+   * what would be there, rendered and without content: would the node refuse it?
+   *
+   * @generated from field: repeated sluice.v1.Fragment entries = 2;
+   */
+  entries: Fragment[];
+};
+
+/**
+ * Describes the message sluice.v1.PathQuery.
+ * Use `create(PathQuerySchema)` to create a new message.
+ */
+export const PathQuerySchema: GenMessage<PathQuery> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_report, 3);
+
+/**
+ * The answer to it.
+ *
+ * @generated from message sluice.v1.PathAnswer
+ */
+export type PathAnswer = Message<"sluice.v1.PathAnswer"> & {
+  /**
+   * without paths that Sluice manages, and without those where nothing exists, unless the node would refuse their entry
+   *
+   * @generated from field: repeated sluice.v1.FoundPath found = 1;
+   */
+  found: FoundPath[];
+
+  /**
+   * the node works on a lease, and has not looked
+   *
+   * @generated from field: bool busy = 2;
+   */
+  busy: boolean;
+};
+
+/**
+ * Describes the message sluice.v1.PathAnswer.
+ * Use `create(PathAnswerSchema)` to create a new message.
+ */
+export const PathAnswerSchema: GenMessage<PathAnswer> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_report, 4);
+
+/**
+ * @generated from message sluice.v1.FoundPath
+ */
+export type FoundPath = Message<"sluice.v1.FoundPath"> & {
+  /**
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * file, directory, symlink, other, unreachable, absent
+   *
+   * @generated from field: string state = 2;
+   */
+  state: string;
+
+  /**
+   * for people, such as "a file of 286 bytes"; of an unreachable path the reason
+   *
+   * @generated from field: string what = 3;
+   */
+  what: string;
+
+  /**
+   * why the node would refuse the entry for this path; empty if it would not
+   *
+   * @generated from field: string refused = 4;
+   */
+  refused: string;
+};
+
+/**
+ * Describes the message sluice.v1.FoundPath.
+ * Use `create(FoundPathSchema)` to create a new message.
+ */
+export const FoundPathSchema: GenMessage<FoundPath> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_report, 5);
 

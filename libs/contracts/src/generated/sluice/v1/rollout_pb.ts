@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/rollout.proto.
  */
 export const file_sluice_v1_rollout: GenFile = /*@__PURE__*/
-  fileDesc("ChdzbHVpY2UvdjEvcm9sbG91dC5wcm90bxIJc2x1aWNlLnYxIu0BCgtSb2xsb3V0RmFjdBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEg4KBmNoYW5nZRgDIAEoCRIPCgdhcHBsaWVkGAQgASgNEg4KBmZhaWxlZBgFIAEoDRIPCgd1bmtub3duGAYgASgNEhAKCGRlZmVycmVkGAcgASgNEg8KB3BlbmRpbmcYCCABKA0SDgoGcmVhc29uGAkgASgJEg8KB2F0dGVtcHQYCiABKA0SEAoIcmVwbGFjZXMYCyADKAkSFAoMbWF4X2ZhaWx1cmVzGAwgASgNEgoKAmJ5GA0gASgJEg0KBW5vZGVzGA4gAygJIkQKDkxlZGdlclVwZ3JhZGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSDwoHdmVyc2lvbhgDIAEoDRIKCgJieRgEIAEoCSJTCgxMZWRnZXJWb2lkZWQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIQCghzZXF1ZW5jZRgDIAEoARIKCgJieRgEIAEoCRIOCgZyZWFzb24YBSABKAliBnByb3RvMw");
+  fileDesc("ChdzbHVpY2UvdjEvcm9sbG91dC5wcm90bxIJc2x1aWNlLnYxIoYCCgtSb2xsb3V0RmFjdBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEg4KBmNoYW5nZRgDIAEoCRIPCgdhcHBsaWVkGAQgASgNEg4KBmZhaWxlZBgFIAEoDRIPCgd1bmtub3duGAYgASgNEhAKCGRlZmVycmVkGAcgASgNEg8KB3BlbmRpbmcYCCABKA0SDgoGcmVhc29uGAkgASgJEg8KB2F0dGVtcHQYCiABKA0SEAoIcmVwbGFjZXMYCyADKAkSFAoMbWF4X2ZhaWx1cmVzGAwgASgNEgoKAmJ5GA0gASgJEg0KBW5vZGVzGA4gAygJEhcKD21heF91bmF2YWlsYWJsZRgPIAEoDSJECg5MZWRnZXJVcGdyYWRlZBIJCgF2GAEgASgNEgoKAmF0GAIgASgJEg8KB3ZlcnNpb24YAyABKA0SCgoCYnkYBCABKAkiUwoMTGVkZ2VyVm9pZGVkEgkKAXYYASABKA0SCgoCYXQYAiABKAkSEAoIc2VxdWVuY2UYAyABKAESCgoCYnkYBCABKAkSDgoGcmVhc29uGAUgASgJYgZwcm90bzM");
 
 /**
  * rollout.<state>.<change>; all states have one shape, so that tools need one reader.
@@ -99,6 +99,13 @@ export type RolloutFact = Message<"sluice.v1.RolloutFact"> & {
    * @generated from field: repeated string nodes = 14;
    */
   nodes: string[];
+
+  /**
+   * started: how many of its nodes may change at once; 0 if only the pools limit that
+   *
+   * @generated from field: uint32 max_unavailable = 15;
+   */
+  maxUnavailable: number;
 };
 
 /**

@@ -6,7 +6,7 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Action, Drift, Fragment, FragmentRef, Reason } from "./common_pb.js";
+import type { Action, Drift, FailingProbe, Fragment, FragmentRef, Reason } from "./common_pb.js";
 import { file_sluice_v1_common } from "./common_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/views.proto.
  */
 export const file_sluice_v1_views: GenFile = /*@__PURE__*/
-  fileDesc("ChVzbHVpY2UvdjEvdmlld3MucHJvdG8SCXNsdWljZS52MSLqAgoITm9kZVZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSDQoFc3RhdGUYAyABKAkSLwoGbGFiZWxzGAQgAygLMh8uc2x1aWNlLnYxLk5vZGVWaWV3LkxhYmVsc0VudHJ5EhQKDGNhcGFiaWxpdGllcxgFIAMoCRIPCgd2ZXJzaW9uGAYgASgJEg0KBXNpbmNlGAcgASgJEg8KB2JlY2F1c2UYCCABKAkSEwoLdW5hdmFpbGFibGUYCSABKAkSCwoDdWlkGAogASgJEjYKCnNldF9sYWJlbHMYCyADKAsyIi5zbHVpY2UudjEuTm9kZVZpZXcuU2V0TGFiZWxzRW50cnkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARowCg5TZXRMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIpcECgpDaGFuZ2VWaWV3Eg4KBmxlZGdlchgBIAEoARIOCgZjaGFuZ2UYAiABKAkSDQoFcGhhc2UYAyABKAkSDgoGc291cmNlGAQgASgJEg8KB21lc3NhZ2UYBSABKAkSDgoGYXV0aG9yGAYgASgJEhEKCXdhaXRzX2ZvchgHIAMoCRIlCgVhcHBseRgIIAMoCzIWLnNsdWljZS52MS5GcmFnbWVudFJlZhImCgZkZWxldGUYCSADKAsyFi5zbHVpY2UudjEuRnJhZ21lbnRSZWYSDwoHYXR0ZW1wdBgKIAEoDRINCgVub2RlcxgLIAEoDRIRCgl1bmNoYW5nZWQYDCABKA0SLwoFcG9vbHMYDSADKAsyIC5zbHVpY2UudjEuQ2hhbmdlVmlldy5Qb29sc0VudHJ5EiIKB3JlYXNvbnMYDiADKAsyES5zbHVpY2UudjEuUmVhc29uEiMKCHdhcm5pbmdzGA8gAygLMhEuc2x1aWNlLnYxLlJlYXNvbhIPCgdvdXRjb21lGBAgASgJEg4KBnJlYXNvbhgRIAEoCRISCgpnZW5lcmF0aW9uGBIgASgNEhAKCHJldHJ5X29mGBMgASgJEhMKC2FjY2VwdGVkX2F0GBQgASgJEhAKCGVuZGVkX2F0GBUgASgJGiwKClBvb2xzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4ASJjCgxGcmFnbWVudFZpZXcSDgoGbGVkZ2VyGAEgASgBEiUKCGZyYWdtZW50GAIgASgLMhMuc2x1aWNlLnYxLkZyYWdtZW50Eg4KBmNoYW5nZRgDIAEoCRIMCgRnb25lGAQgASgIIpcBCgpSZXZpZXdWaWV3Eg4KBmxlZGdlchgBIAEoARIOCgZjaGFuZ2UYAiABKAkSDwoHYXR0ZW1wdBgDIAEoDRIPCgd2ZXJkaWN0GAQgASgJEiIKB3JlYXNvbnMYBSADKAsyES5zbHVpY2UudjEuUmVhc29uEiMKCHdhcm5pbmdzGAYgAygLMhEuc2x1aWNlLnYxLlJlYXNvbiLCAQoMS25vd25CYWRWaWV3Eg4KBmxlZGdlchgBIAEoARIMCgRoYXNoGAIgASgJEg4KBnJlY2lwZRgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSDAoEbm9kZRgFIAEoCRINCgVsZWFzZRgGIAEoCRIOCgZyZWFzb24YByABKAkSDQoFc2luY2UYCCABKAkSDAoEZ29uZRgJIAEoCBISCgpjbGVhcmVkX2J5GAogASgJEhYKDmNsZWFyZWRfcmVhc29uGAsgASgJIjoKClBvb2xNZW1iZXISDAoEbm9kZRgBIAEoCRIPCgdiZWNhdXNlGAIgASgJEg0KBWxlYXNlGAMgASgJIpQCCghQb29sVmlldxIOCgZsZWRnZXIYASABKAESDAoEcG9vbBgCIAEoCRIXCg9tYXhfdW5hdmFpbGFibGUYAyABKAkSDgoGYnVkZ2V0GAQgASgNEg8KB21lbWJlcnMYBSABKA0SKgoLdW5hdmFpbGFibGUYBiADKAsyFS5zbHVpY2UudjEuUG9vbE1lbWJlchIPCgd3YWl0aW5nGAcgASgNEhAKCGFwcGx5X21zGAggASgBEhAKCGRyYWluX21zGAkgASgBEg0KBWRyaWZ0GAogASgJEgwKBGdvbmUYCyABKAgSDgoGc2lsZW50GAwgASgNEhQKDHNpbGVudF9ub2RlcxgNIAMoCRIMCgR1c2VkGA4gASgNItACCglMZWFzZVZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSDAoEcG9vbBgDIAEoCRINCgVsZWFzZRgEIAEoCRIOCgZjaGFuZ2UYBSABKAkSDAoEa2luZBgGIAEoCRINCgVwaGFzZRgHIAEoCRIMCgRoYXNoGAggASgJEgwKBGZyb20YCSABKAkSIgoHYWN0aW9ucxgKIAMoCzIRLnNsdWljZS52MS5BY3Rpb24SEAoIYXBwbHlfbXMYCyABKAESEAoIZHJhaW5fbXMYDCABKAESDwoHYmVjYXVzZRgNIAEoCRIOCgZyZWFzb24YDiABKAkSEgoKZ3JhbnRlZF9hdBgPIAEoCRISCgpzZXR0bGVkX2F0GBAgASgJEiQKBWRyaWZ0GBEgASgLMhAuc2x1aWNlLnYxLkRyaWZ0SACIAQFCCAoGX2RyaWZ0IqADCgpTdGF0dXNWaWV3Eg4KBmxlZGdlchgBIAEoARIMCgRub2RlGAIgASgJEhMKC2luY2FybmF0aW9uGAMgASgNEg0KBW5vbmNlGAQgASgNEgsKA3NlcRgFIAEoDRIMCgRoYXNoGAYgASgJEg0KBWxlYXNlGAcgASgJEg8KB3ZlcmRpY3QYCCABKAkSDgoGcmVhc29uGAkgASgJEhAKCHJlc3RvcmVkGAogASgIEg8KB2Rlc2lyZWQYCyABKAkSDAoEcG9vbBgMIAEoCRIQCghkZWZlcnJlZBgNIAEoCRIUCgxpbmNvbXBhdGlibGUYDiABKAgSLwoUaW5jb21wYXRpYmxlX3JlYXNvbnMYDyADKAsyES5zbHVpY2UudjEuUmVhc29uEg8KB2RyaWZ0ZWQYECADKAkSDwoHc2tpcHBlZBgRIAEoCRIOCgZjaGFuZ2UYEiABKAkSKAoFdGFrZW4YEyABKAsyFC5zbHVpY2UudjEuVGFrZW5Vbml0SACIAQESFQoNZHJpZnRlZF9zaW5jZRgWIAEoCUIICgZfdGFrZW4iRgoJVGFrZW5Vbml0Eg0KBW93bmVyGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIKCgJhdBgDIAEoCRIOCgZmb3JfbXMYBCABKAEiTgoMUG9vbFByb2dyZXNzEg0KBW5vZGVzGAEgASgNEgwKBGRvbmUYAiABKA0SDgoGYWN0aXZlGAMgASgNEhEKCXVudG91Y2hlZBgEIAEoDSJYCgxOb2RlUHJvZ3Jlc3MSDAoEbm9kZRgBIAEoCRIMCgRwb29sGAIgASgJEg0KBXN0YXRlGAMgASgJEg4KBnJlYXNvbhgEIAEoCRINCgVzaW5jZRgFIAEoCSLZAwoLUm9sbG91dFZpZXcSDgoGbGVkZ2VyGAEgASgBEg4KBmNoYW5nZRgCIAEoCRINCgVwaGFzZRgDIAEoCRIOCgZwYXVzZWQYBCABKAgSDQoFbm9kZXMYBSABKA0SDwoHYXBwbGllZBgGIAEoDRIOCgZmYWlsZWQYByABKA0SDwoHdW5rbm93bhgIIAEoDRIQCghkZWZlcnJlZBgJIAEoDRIPCgdwZW5kaW5nGAogASgNEhQKDG1heF9mYWlsdXJlcxgLIAEoDRIOCgZyZWFzb24YDCABKAkSMAoFcG9vbHMYDSADKAsyIS5zbHVpY2UudjEuUm9sbG91dFZpZXcuUG9vbHNFbnRyeRImCgV3b3JzdBgOIAMoCzIXLnNsdWljZS52MS5Ob2RlUHJvZ3Jlc3MSEgoKc3RhbGxlZF9ieRgPIAMoCRISCgpzdGFydGVkX2F0GBAgASgJEhAKCGVuZGVkX2F0GBEgASgJEhUKDXN1cGVyc2VkZWRfYnkYEiABKAkSDwoHYWJvcnRlZBgTIAEoCBpFCgpQb29sc0VudHJ5EgsKA2tleRgBIAEoCRImCgV2YWx1ZRgCIAEoCzIXLnNsdWljZS52MS5Qb29sUHJvZ3Jlc3M6AjgBIpQCCglEcmFpblZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSDAoEcG9vbBgDIAEoCRINCgVsZWFzZRgEIAEoCRINCgVzdGF0ZRgFIAEoCRIQCghzdHJhdGVneRgGIAEoCRINCgVzaW5jZRgHIAEoCRIOCgZyZWFzb24YCCABKAkSDQoFdG90YWwYCSABKA0SDwoHZXZpY3RlZBgKIAEoDRITCgt3YWl0aW5nX2ZvchgLIAMoCRIOCgZidWRnZXQYDCABKAkSDwoHYWxsb3dlZBgNIAEoDRIPCgdibG9ja2VkGA4gAygJEhUKDWJsb2NrZWRfc2luY2UYDyABKAkSDgoGY2hhbmdlGBAgASgJYgZwcm90bzM", [file_sluice_v1_common]);
+  fileDesc("ChVzbHVpY2UvdjEvdmlld3MucHJvdG8SCXNsdWljZS52MSLqAgoITm9kZVZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSDQoFc3RhdGUYAyABKAkSLwoGbGFiZWxzGAQgAygLMh8uc2x1aWNlLnYxLk5vZGVWaWV3LkxhYmVsc0VudHJ5EhQKDGNhcGFiaWxpdGllcxgFIAMoCRIPCgd2ZXJzaW9uGAYgASgJEg0KBXNpbmNlGAcgASgJEg8KB2JlY2F1c2UYCCABKAkSEwoLdW5hdmFpbGFibGUYCSABKAkSCwoDdWlkGAogASgJEjYKCnNldF9sYWJlbHMYCyADKAsyIi5zbHVpY2UudjEuTm9kZVZpZXcuU2V0TGFiZWxzRW50cnkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARowCg5TZXRMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIpQFCgpDaGFuZ2VWaWV3Eg4KBmxlZGdlchgBIAEoARIOCgZjaGFuZ2UYAiABKAkSDQoFcGhhc2UYAyABKAkSDgoGc291cmNlGAQgASgJEg8KB21lc3NhZ2UYBSABKAkSDgoGYXV0aG9yGAYgASgJEhEKCXdhaXRzX2ZvchgHIAMoCRIlCgVhcHBseRgIIAMoCzIWLnNsdWljZS52MS5GcmFnbWVudFJlZhImCgZkZWxldGUYCSADKAsyFi5zbHVpY2UudjEuRnJhZ21lbnRSZWYSDwoHYXR0ZW1wdBgKIAEoDRINCgVub2RlcxgLIAEoDRIRCgl1bmNoYW5nZWQYDCABKA0SLwoFcG9vbHMYDSADKAsyIC5zbHVpY2UudjEuQ2hhbmdlVmlldy5Qb29sc0VudHJ5EiIKB3JlYXNvbnMYDiADKAsyES5zbHVpY2UudjEuUmVhc29uEiMKCHdhcm5pbmdzGA8gAygLMhEuc2x1aWNlLnYxLlJlYXNvbhIPCgdvdXRjb21lGBAgASgJEg4KBnJlYXNvbhgRIAEoCRISCgpnZW5lcmF0aW9uGBIgASgNEhAKCHJldHJ5X29mGBMgASgJEhMKC2FjY2VwdGVkX2F0GBQgASgJEhAKCGVuZGVkX2F0GBUgASgJEhkKDGR1cGxpY2F0ZV9vZhgWIAEoCUgAiAEBEhgKC3JvbGxiYWNrX29mGBcgASgJSAGIAQESDQoFbmVlZHMYGCADKAkSFgoObmVlZHNfdW50aWxfbXMYGSABKAEaLAoKUG9vbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBQg8KDV9kdXBsaWNhdGVfb2ZCDgoMX3JvbGxiYWNrX29mInMKDEZyYWdtZW50VmlldxIOCgZsZWRnZXIYASABKAESJQoIZnJhZ21lbnQYAiABKAsyEy5zbHVpY2UudjEuRnJhZ21lbnQSDgoGY2hhbmdlGAMgASgJEgwKBGdvbmUYBCABKAgSDgoGc291cmNlGAUgASgJIpcBCgpSZXZpZXdWaWV3Eg4KBmxlZGdlchgBIAEoARIOCgZjaGFuZ2UYAiABKAkSDwoHYXR0ZW1wdBgDIAEoDRIPCgd2ZXJkaWN0GAQgASgJEiIKB3JlYXNvbnMYBSADKAsyES5zbHVpY2UudjEuUmVhc29uEiMKCHdhcm5pbmdzGAYgAygLMhEuc2x1aWNlLnYxLlJlYXNvbiLCAQoMS25vd25CYWRWaWV3Eg4KBmxlZGdlchgBIAEoARIMCgRoYXNoGAIgASgJEg4KBnJlY2lwZRgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSDAoEbm9kZRgFIAEoCRINCgVsZWFzZRgGIAEoCRIOCgZyZWFzb24YByABKAkSDQoFc2luY2UYCCABKAkSDAoEZ29uZRgJIAEoCBISCgpjbGVhcmVkX2J5GAogASgJEhYKDmNsZWFyZWRfcmVhc29uGAsgASgJIjoKClBvb2xNZW1iZXISDAoEbm9kZRgBIAEoCRIPCgdiZWNhdXNlGAIgASgJEg0KBWxlYXNlGAMgASgJIk4KDVVuaGVhbHRoeU5vZGUSDAoEbm9kZRgBIAEoCRIvCg5mYWlsaW5nX3Byb2JlcxgCIAMoCzIXLnNsdWljZS52MS5GYWlsaW5nUHJvYmUi2gIKCFBvb2xWaWV3Eg4KBmxlZGdlchgBIAEoARIMCgRwb29sGAIgASgJEhcKD21heF91bmF2YWlsYWJsZRgDIAEoCRIOCgZidWRnZXQYBCABKA0SDwoHbWVtYmVycxgFIAEoDRIqCgt1bmF2YWlsYWJsZRgGIAMoCzIVLnNsdWljZS52MS5Qb29sTWVtYmVyEg8KB3dhaXRpbmcYByABKA0SEAoIYXBwbHlfbXMYCCABKAESEAoIZHJhaW5fbXMYCSABKAESDQoFZHJpZnQYCiABKAkSDAoEZ29uZRgLIAEoCBIOCgZzaWxlbnQYDCABKA0SFAoMc2lsZW50X25vZGVzGA0gAygJEgwKBHVzZWQYDiABKA0SEQoJdW5oZWFsdGh5GA8gASgNEjEKD3VuaGVhbHRoeV9ub2RlcxgQIAMoCzIYLnNsdWljZS52MS5VbmhlYWx0aHlOb2RlItACCglMZWFzZVZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSDAoEcG9vbBgDIAEoCRINCgVsZWFzZRgEIAEoCRIOCgZjaGFuZ2UYBSABKAkSDAoEa2luZBgGIAEoCRINCgVwaGFzZRgHIAEoCRIMCgRoYXNoGAggASgJEgwKBGZyb20YCSABKAkSIgoHYWN0aW9ucxgKIAMoCzIRLnNsdWljZS52MS5BY3Rpb24SEAoIYXBwbHlfbXMYCyABKAESEAoIZHJhaW5fbXMYDCABKAESDwoHYmVjYXVzZRgNIAEoCRIOCgZyZWFzb24YDiABKAkSEgoKZ3JhbnRlZF9hdBgPIAEoCRISCgpzZXR0bGVkX2F0GBAgASgJEiQKBWRyaWZ0GBEgASgLMhAuc2x1aWNlLnYxLkRyaWZ0SACIAQFCCAoGX2RyaWZ0IuUDCgpTdGF0dXNWaWV3Eg4KBmxlZGdlchgBIAEoARIMCgRub2RlGAIgASgJEhMKC2luY2FybmF0aW9uGAMgASgNEg0KBW5vbmNlGAQgASgNEgsKA3NlcRgFIAEoDRIMCgRoYXNoGAYgASgJEg0KBWxlYXNlGAcgASgJEg8KB3ZlcmRpY3QYCCABKAkSDgoGcmVhc29uGAkgASgJEhAKCHJlc3RvcmVkGAogASgIEg8KB2Rlc2lyZWQYCyABKAkSDAoEcG9vbBgMIAEoCRIQCghkZWZlcnJlZBgNIAEoCRIUCgxpbmNvbXBhdGlibGUYDiABKAgSLwoUaW5jb21wYXRpYmxlX3JlYXNvbnMYDyADKAsyES5zbHVpY2UudjEuUmVhc29uEg8KB2RyaWZ0ZWQYECADKAkSDwoHc2tpcHBlZBgRIAEoCRIOCgZjaGFuZ2UYEiABKAkSKAoFdGFrZW4YEyABKAsyFC5zbHVpY2UudjEuVGFrZW5Vbml0SACIAQESFQoNZHJpZnRlZF9zaW5jZRgWIAEoCRIvCg5mYWlsaW5nX3Byb2JlcxgUIAMoCzIXLnNsdWljZS52MS5GYWlsaW5nUHJvYmUSEgoKbm90X3VuZG9uZRgVIAMoCUIICgZfdGFrZW4iRgoJVGFrZW5Vbml0Eg0KBW93bmVyGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIKCgJhdBgDIAEoCRIOCgZmb3JfbXMYBCABKAEiYAoMUG9vbFByb2dyZXNzEg0KBW5vZGVzGAEgASgNEgwKBGRvbmUYAiABKA0SDgoGYWN0aXZlGAMgASgNEhEKCXVudG91Y2hlZBgEIAEoDRIQCghkZWdyYWRlZBgFIAEoDSJYCgxOb2RlUHJvZ3Jlc3MSDAoEbm9kZRgBIAEoCRIMCgRwb29sGAIgASgJEg0KBXN0YXRlGAMgASgJEg4KBnJlYXNvbhgEIAEoCRINCgVzaW5jZRgFIAEoCSLyAwoLUm9sbG91dFZpZXcSDgoGbGVkZ2VyGAEgASgBEg4KBmNoYW5nZRgCIAEoCRINCgVwaGFzZRgDIAEoCRIOCgZwYXVzZWQYBCABKAgSDQoFbm9kZXMYBSABKA0SDwoHYXBwbGllZBgGIAEoDRIOCgZmYWlsZWQYByABKA0SDwoHdW5rbm93bhgIIAEoDRIQCghkZWZlcnJlZBgJIAEoDRIPCgdwZW5kaW5nGAogASgNEhQKDG1heF9mYWlsdXJlcxgLIAEoDRIOCgZyZWFzb24YDCABKAkSMAoFcG9vbHMYDSADKAsyIS5zbHVpY2UudjEuUm9sbG91dFZpZXcuUG9vbHNFbnRyeRImCgV3b3JzdBgOIAMoCzIXLnNsdWljZS52MS5Ob2RlUHJvZ3Jlc3MSEgoKc3RhbGxlZF9ieRgPIAMoCRISCgpzdGFydGVkX2F0GBAgASgJEhAKCGVuZGVkX2F0GBEgASgJEhUKDXN1cGVyc2VkZWRfYnkYEiABKAkSDwoHYWJvcnRlZBgTIAEoCBIXCg9tYXhfdW5hdmFpbGFibGUYFCABKA0aRQoKUG9vbHNFbnRyeRILCgNrZXkYASABKAkSJgoFdmFsdWUYAiABKAsyFy5zbHVpY2UudjEuUG9vbFByb2dyZXNzOgI4ASKUAgoJRHJhaW5WaWV3Eg4KBmxlZGdlchgBIAEoARIMCgRub2RlGAIgASgJEgwKBHBvb2wYAyABKAkSDQoFbGVhc2UYBCABKAkSDQoFc3RhdGUYBSABKAkSEAoIc3RyYXRlZ3kYBiABKAkSDQoFc2luY2UYByABKAkSDgoGcmVhc29uGAggASgJEg0KBXRvdGFsGAkgASgNEg8KB2V2aWN0ZWQYCiABKA0SEwoLd2FpdGluZ19mb3IYCyADKAkSDgoGYnVkZ2V0GAwgASgJEg8KB2FsbG93ZWQYDSABKA0SDwoHYmxvY2tlZBgOIAMoCRIVCg1ibG9ja2VkX3NpbmNlGA8gASgJEg4KBmNoYW5nZRgQIAEoCWIGcHJvdG8z", [file_sluice_v1_common]);
 
 /**
  * bucket nodes, key <node>, by the inventory
@@ -205,6 +205,34 @@ export type ChangeView = Message<"sluice.v1.ChangeView"> & {
    * @generated from field: string ended_at = 21;
    */
   endedAt: string;
+
+  /**
+   * outcome duplicate: the change that this one repeats
+   *
+   * @generated from field: optional string duplicate_of = 22;
+   */
+  duplicateOf?: string;
+
+  /**
+   * the change whose state before it this one publishes
+   *
+   * @generated from field: optional string rollback_of = 23;
+   */
+  rollbackOf?: string;
+
+  /**
+   * waiting: what the change refers to and does not exist, as Kind/name
+   *
+   * @generated from field: repeated string needs = 24;
+   */
+  needs: string[];
+
+  /**
+   * when the change is rejected if that still does not exist, in milliseconds since 1970; 0 without needs
+   *
+   * @generated from field: double needs_until_ms = 25;
+   */
+  needsUntilMs: number;
 };
 
 /**
@@ -241,6 +269,13 @@ export type FragmentView = Message<"sluice.v1.FragmentView"> & {
    * @generated from field: bool gone = 4;
    */
   gone: boolean;
+
+  /**
+   * the source that it belongs to
+   *
+   * @generated from field: string source = 5;
+   */
+  source: string;
 };
 
 /**
@@ -272,7 +307,7 @@ export type ReviewView = Message<"sluice.v1.ReviewView"> & {
   attempt: number;
 
   /**
-   * validated, rejected
+   * validated, blocked, rejected
    *
    * @generated from field: string verdict = 4;
    */
@@ -395,6 +430,30 @@ export const PoolMemberSchema: GenMessage<PoolMember> = /*@__PURE__*/
   messageDesc(file_sluice_v1_views, 5);
 
 /**
+ * A node on which probes of the config in force fail.
+ *
+ * @generated from message sluice.v1.UnhealthyNode
+ */
+export type UnhealthyNode = Message<"sluice.v1.UnhealthyNode"> & {
+  /**
+   * @generated from field: string node = 1;
+   */
+  node: string;
+
+  /**
+   * @generated from field: repeated sluice.v1.FailingProbe failing_probes = 2;
+   */
+  failingProbes: FailingProbe[];
+};
+
+/**
+ * Describes the message sluice.v1.UnhealthyNode.
+ * Use `create(UnhealthyNodeSchema)` to create a new message.
+ */
+export const UnhealthyNodeSchema: GenMessage<UnhealthyNode> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_views, 6);
+
+/**
  * bucket pools, key <pool>, by the scheduler
  *
  * @generated from message sluice.v1.PoolView
@@ -483,6 +542,18 @@ export type PoolView = Message<"sluice.v1.PoolView"> & {
    * @generated from field: uint32 used = 14;
    */
   used: number;
+
+  /**
+   * how many members are unhealthy; the first of them by name:
+   *
+   * @generated from field: uint32 unhealthy = 15;
+   */
+  unhealthy: number;
+
+  /**
+   * @generated from field: repeated sluice.v1.UnhealthyNode unhealthy_nodes = 16;
+   */
+  unhealthyNodes: UnhealthyNode[];
 };
 
 /**
@@ -490,7 +561,7 @@ export type PoolView = Message<"sluice.v1.PoolView"> & {
  * Use `create(PoolViewSchema)` to create a new message.
  */
 export const PoolViewSchema: GenMessage<PoolView> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 6);
+  messageDesc(file_sluice_v1_views, 7);
 
 /**
  * bucket leases, key <node>, by the scheduler: the current or last lease of the node
@@ -593,7 +664,7 @@ export type LeaseView = Message<"sluice.v1.LeaseView"> & {
  * Use `create(LeaseViewSchema)` to create a new message.
  */
 export const LeaseViewSchema: GenMessage<LeaseView> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 7);
+  messageDesc(file_sluice_v1_views, 8);
 
 /**
  * bucket status, key <node>, by the scheduler: the last processed report of the node, and its desired config
@@ -716,6 +787,20 @@ export type StatusView = Message<"sluice.v1.StatusView"> & {
    * @generated from field: string drifted_since = 22;
    */
   driftedSince: string;
+
+  /**
+   * of the config in force; the node is unhealthy if there are any
+   *
+   * @generated from field: repeated sluice.v1.FailingProbe failing_probes = 20;
+   */
+  failingProbes: FailingProbe[];
+
+  /**
+   * `Exec/<name>` of commands that a rollback could not undo, until the next change is applied
+   *
+   * @generated from field: repeated string not_undone = 21;
+   */
+  notUndone: string[];
 };
 
 /**
@@ -723,7 +808,7 @@ export type StatusView = Message<"sluice.v1.StatusView"> & {
  * Use `create(StatusViewSchema)` to create a new message.
  */
 export const StatusViewSchema: GenMessage<StatusView> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 8);
+  messageDesc(file_sluice_v1_views, 9);
 
 /**
  * A node that another tool or a person has taken out of service.
@@ -759,7 +844,7 @@ export type TakenUnit = Message<"sluice.v1.TakenUnit"> & {
  * Use `create(TakenUnitSchema)` to create a new message.
  */
 export const TakenUnitSchema: GenMessage<TakenUnit> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 9);
+  messageDesc(file_sluice_v1_views, 10);
 
 /**
  * @generated from message sluice.v1.PoolProgress
@@ -783,11 +868,18 @@ export type PoolProgress = Message<"sluice.v1.PoolProgress"> & {
   active: number;
 
   /**
-   * in a rollback, how many of those that are done the change never reached
+   * in a rollback, how many of those that are done the change has not changed
    *
    * @generated from field: uint32 untouched = 4;
    */
   untouched: number;
+
+  /**
+   * in a rollback, how many of those that are done could not be rolled back
+   *
+   * @generated from field: uint32 degraded = 5;
+   */
+  degraded: number;
 };
 
 /**
@@ -795,7 +887,7 @@ export type PoolProgress = Message<"sluice.v1.PoolProgress"> & {
  * Use `create(PoolProgressSchema)` to create a new message.
  */
 export const PoolProgressSchema: GenMessage<PoolProgress> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 10);
+  messageDesc(file_sluice_v1_views, 11);
 
 /**
  * @generated from message sluice.v1.NodeProgress
@@ -834,7 +926,7 @@ export type NodeProgress = Message<"sluice.v1.NodeProgress"> & {
  * Use `create(NodeProgressSchema)` to create a new message.
  */
 export const NodeProgressSchema: GenMessage<NodeProgress> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 11);
+  messageDesc(file_sluice_v1_views, 12);
 
 /**
  * bucket rollouts, key <change>, by the scheduler
@@ -940,6 +1032,13 @@ export type RolloutView = Message<"sluice.v1.RolloutView"> & {
    * @generated from field: bool aborted = 19;
    */
   aborted: boolean;
+
+  /**
+   * how many of its nodes may change at once; 0 if only the pools limit that
+   *
+   * @generated from field: uint32 max_unavailable = 20;
+   */
+  maxUnavailable: number;
 };
 
 /**
@@ -947,7 +1046,7 @@ export type RolloutView = Message<"sluice.v1.RolloutView"> & {
  * Use `create(RolloutViewSchema)` to create a new message.
  */
 export const RolloutViewSchema: GenMessage<RolloutView> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 12);
+  messageDesc(file_sluice_v1_views, 13);
 
 /**
  * bucket drains, key <node>, by the drain service
@@ -1057,5 +1156,5 @@ export type DrainView = Message<"sluice.v1.DrainView"> & {
  * Use `create(DrainViewSchema)` to create a new message.
  */
 export const DrainViewSchema: GenMessage<DrainView> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 13);
+  messageDesc(file_sluice_v1_views, 14);
 

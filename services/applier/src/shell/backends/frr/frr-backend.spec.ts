@@ -31,7 +31,7 @@ const OTHERS = [
 let host: Host;
 let net: Namespace;
 let frr: string;
-/** FRR's own file on this machine; the config in a namespace is not in it. */
+/** FRR's own file on this machine. It does not have the config of a namespace. */
 const ownFile = (): string =>
   existsSync('/etc/frr/frr.conf')
     ? `${readFileSync('/etc/frr/frr.conf', 'utf8')}${statSync('/etc/frr/frr.conf').mtimeMs}`
@@ -51,7 +51,7 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
   const start = (more: object = {}) =>
     host.start({ network: { netns: net.name, frrSockets: frr }, reach: false, ...more });
 
-  it('is added to what FRR has, is read back, and goes without a trace', async () => {
+  it("is added to FRR's own configuration, read back, and removed without a trace", async () => {
     net.vtysh(frr, ...OTHERS.split('\n').flatMap((line) => ['-c', line]));
     const [before, file] = [running(), ownFile()];
     await start();
@@ -91,9 +91,9 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
         ' neighbor 192.0.2.9 remote-as 64999\n neighbor 192.0.2.10 remote-as 64999\n',
       ),
     );
-  }, 60_000);
+  });
 
-  it('comes back as it was when a probe fails after the change', async () => {
+  it('is restored if a probe fails after the change', async () => {
     await start();
     await host.bus.roll(config(l2(), peering({ localAs: 64_512 })));
     const before = running();
@@ -103,9 +103,9 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
       await host.bus.roll(config(l2({ id: 8 }), peering({ localAs: 64_512, remoteAs: 64_777, bfd: true }), file, gone)),
     ).toMatchObject({ kind: 'invalid', restored: true });
     expect(running()).toBe(before);
-  }, 60_000);
+  });
 
-  it('is found to have drifted', async () => {
+  it('is reported when it has drifted', async () => {
     await start({ driftCheckMs: 60 });
     await host.bus.roll(config(l2(), peering({ localAs: 64_512 })));
     net.vtysh(
@@ -120,9 +120,9 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
     expect((await host.bus.reported(({ kind }) => kind === 'drifted')).differences).toEqual([
       'frr: lacks "router bgp 64512 / bgp listen range 10.7.0.0/24 peer-group sluice-l2.7"',
     ]);
-  }, 60_000);
+  });
 
-  it('is added again when FRR was restarted, and nobody is told of a drift', async () => {
+  it('is added again after FRR restarted, without a report of drift', async () => {
     await start({ driftCheckMs: 60 });
     await host.bus.roll(config(l2(), peering({ localAs: 64_512 })));
     const before = running();
@@ -131,9 +131,9 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
     expect(running()).not.toBe(before);
     await until(() => running() === before, 'its part is there again');
     expect(host.bus.reports.slice(reports).filter(({ kind, restored }) => kind === 'drifted' || !restored)).toEqual([]);
-  }, 60_000);
+  });
 
-  it('is refused before anything is done where BGP has no AS, or where a line is no line of FRR', async () => {
+  it('is refused before any change if BGP has no AS, or if a line is not valid in FRR', async () => {
     await start();
     const before = [running(), ...net.picture()];
     expect(await host.bus.roll(config(l2(), peering()))).toMatchObject({
@@ -147,9 +147,9 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
       reason: expect.stringContaining('FRR refuses') as unknown,
     });
     expect([running(), ...net.picture()]).toEqual(before);
-  }, 60_000);
+  });
 
-  it('does not take the map of imports from somebody else', async () => {
+  it('does not replace the import map of another owner', async () => {
     net.vtysh(
       frr,
       ...[
@@ -162,7 +162,7 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
     );
     await start();
     const before = running();
-    // Without a kernel that knows VRFs the part of FRR is the same: the applier is asked for it directly.
+    // A kernel without VRFs has the same FRR part, so ask the applier for it directly.
     const entry = {
       kind: 'NetworkFrr',
       name: 'net-5-0:frr',
@@ -185,9 +185,9 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
       reason: expect.stringContaining('"import vrf route-map mine" already') as unknown,
     });
     expect(running()).toBe(before);
-  }, 60_000);
+  });
 
-  it('reads back every line that a VRF with all it can have comes to', async () => {
+  it('reads back every line of a VRF that uses all options', async () => {
     const filters = [
       { cidr: '10.0.0.0/8', action: 'permit', ge: 16, le: 24 },
       { cidr: '10.0.0.0/8', action: 'deny' },
@@ -215,12 +215,12 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
       ),
     );
     await start();
-    // The links need a kernel that knows VRFs; FRR takes its part without.
+    // The links need a kernel with VRFs, but FRR accepts its part without.
     const entry = { kind: 'NetworkFrr', name: 'net-5-0:frr', spec: all.frr as unknown as ConfigEntry['spec'] };
     const before = running();
     expect(await host.bus.roll(config(entry))).toMatchObject({ kind: 'applied' });
     expect(running()).toContain('  route-target import 64512:200\n');
-    // What is only exported to makes FRR start an instance of its own accord; communities are shown in another order.
+    // FRR creates an instance itself if something is exported to it, and shows communities in another order.
     const out = networkOf(
       config({
         kind: 'Vrf',
@@ -238,9 +238,9 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
     });
     expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied' });
     expect(running()).toBe(before);
-  }, 60_000);
+  });
 
-  it('lets two nodes peer, and routes come as the filters say', async () => {
+  it('lets two nodes peer, and filters apply to the routes', async () => {
     const other = new Namespace();
     try {
       await start();
@@ -269,15 +269,15 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
         ].join('\n'),
       );
       const learned = (): string => net.vtysh(frr, '-c', 'show ip route bgp');
-      await until(() => learned().includes('10.1.2.0/24'), 'the route of the other node');
+      await until(() => learned().includes('10.1.2.0/24'), 'the route of the other node is learned');
       expect(learned()).not.toContain('10.2.2.0/24');
       expect(net.list('route', 'show', '10.1.2.0/24')).toMatchObject([{ gateway: '10.7.0.9', dev: 'l2.7' }]);
     } finally {
       other.end();
     }
-  }, 90_000);
+  });
 
-  it('is refused where FRR runs in another AS', async () => {
+  it('is refused if FRR runs with another AS', async () => {
     net.vtysh(frr, ...OTHERS.split('\n').flatMap((line) => ['-c', line]));
     await start();
     const before = running();
@@ -286,9 +286,9 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
       reason: expect.stringContaining('FRR runs BGP in AS 64512 on this node, but localAs is 65000') as unknown,
     });
     expect(running()).toBe(before);
-  }, 60_000);
+  });
 
-  it('takes away what a killed applier had added, also of a change that was never finished', async () => {
+  it('removes what a killed applier had added, even by a change that was never finished', async () => {
     const first = await start();
     await host.bus.roll(config(l2(), peering({ localAs: 64_512 })));
     await first.stop();
@@ -317,5 +317,5 @@ describeWithNetwork(['netns', 'frr'], "FRR's part of the network", () => {
     expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied' });
     expect(running()).not.toMatch(/half|never|sluice|router bgp/);
     expect(running()).toContain('ip prefix-list mine seq 5 permit 10.0.0.0/8');
-  }, 60_000);
+  });
 });

@@ -21,26 +21,26 @@ import {
 } from './frr-text.js';
 
 export const FRR_RELOAD = '/usr/lib/frr/frr-reload.py';
-/** frr-reload.py starts vtysh once for each line that it takes away. */
+/** frr-reload.py starts vtysh once for each line that it removes. */
 const RELOAD_MS = 60_000;
-/** Each takes some seconds; two were always enough so far. */
+/** Each run takes some seconds. Two were always enough so far. */
 const MOST_RUNS = 4;
 const OWN_AS = '@';
-/** What its record leaves of the reserve. */
+/** How much its record may take of the reserve. */
 const JOURNAL_BYTES = 32_768;
-/** Where FRR has its sockets, and the daemons in which Sluice's lines are. */
+/** FRR's folder of sockets, and the daemons that have Sluice's lines. */
 const SOCKETS = '/var/run/frr';
 const DAEMONS = ['zebra', 'bgpd'];
 
-/** What is kept of Sluice's part: the lines that were added, and the daemons that have them. */
+/** The record of Sluice's part: the lines that were added, and the daemons that have them. */
 interface FrrOriginal {
   readonly added: readonly Place[];
   readonly life?: string;
 }
 
 /**
- * What FRR has of Sluice's. Only lines are added, and only those that were not there: which they are is kept in a file
- * of the state folder, written before FRR is told, so that a rollback takes away these and no others.
+ * Sluice's part of FRR's configuration. Only missing lines are added. A file in the state folder records them before
+ * FRR gets them, so that a rollback removes these and no others.
  */
 export class FrrBackend implements Backend {
   readonly kind = 'NetworkFrr';
@@ -70,10 +70,10 @@ export class FrrBackend implements Backend {
       .find((line) => !/^[\x20-\x7e]+$/.test(line) || line.trim() !== line);
     if (odd !== undefined)
       throw new RefusedError('content', `${JSON.stringify(odd)} is not a line of an FRR configuration`);
-    const { wanted, others } = await this.planned(part);
-    refuseOtherLeaks(wanted, others);
+    const { desired, others } = await this.planned(part);
+    refuseOtherLeaks(desired, others);
     refuseOtherAs(part, others);
-    await this.refuseUnreadable(textOf(withLines(others, wanted)));
+    await this.refuseUnreadable(textOf(withLines(others, desired)));
   }
 
   async original(): Promise<Original> {
@@ -84,7 +84,7 @@ export class FrrBackend implements Backend {
     const added = await this.added();
     const running = await this.running();
     await this.become(running, othersIn(running, added));
-    // What FRR has kept anyway stays in the record: the next pass takes it away, or says that it is there.
+    // Lines that FRR kept stay in the record. The next pass removes them, or reports that they still exist.
     await this.keep(removable(await this.running(), added));
   }
 
@@ -98,21 +98,21 @@ export class FrrBackend implements Backend {
   }
 
   async apply(entry: ConfigEntry): Promise<void> {
-    const { running, others, wanted, added } = await this.planned(partOf(entry));
-    const target = withLines(others, wanted);
-    const ours = placesOf(wanted).filter((place) => !hasPlace(others, place));
+    const { running, others, desired, added } = await this.planned(partOf(entry));
+    const target = withLines(others, desired);
+    const ours = placesOf(desired).filter((place) => !hasPlace(others, place));
     if (textOf(running) === textOf(target)) return this.keep(ours);
-    // Until FRR is told, both may be there; afterwards only what was added.
+    // Until FRR has the new lines, both sets may exist. Afterwards only the added ones do.
     await this.keep([...new Map([...added, ...ours].map((place) => [keyOf(place), place])).values()]);
     await this.become(running, target);
     await this.keep(ours);
   }
 
   async differs(entry: ConfigEntry): Promise<string | undefined> {
-    const { running, wanted, added } = await this.planned(partOf(entry));
-    const missing = placesOf(wanted).find((place) => !hasPlace(running, place));
+    const { running, desired, added } = await this.planned(partOf(entry));
+    const missing = placesOf(desired).find((place) => !hasPlace(running, place));
     if (missing !== undefined) return `lacks ${JSON.stringify(missing.join(' / '))}`;
-    const wantedKeys = new Set(placesOf(wanted).map(keyOf));
+    const wantedKeys = new Set(placesOf(desired).map(keyOf));
     const stale = added.find((place) => !wantedKeys.has(keyOf(place)) && hasPlace(running, place));
     if (stale !== undefined) return `still has ${JSON.stringify(stale.join(' / '))}`;
     const extra = placesOf(running.filter(({ line }) => SLUICES.test(line))).find(
@@ -121,22 +121,22 @@ export class FrrBackend implements Backend {
     return extra === undefined ? undefined : `has ${JSON.stringify(extra.join(' / '))}, which is not in the config`;
   }
 
-  /** FRR has its lines from its own file again when one of its daemons is restarted. */
+  /** When one of its daemons restarts, FRR loads the lines of its own file again. */
   async isForgotten(): Promise<boolean> {
-    const { life } = await this.kept();
+    const { life } = await this.readOriginal();
     return life !== undefined && life !== (await this.life());
   }
 
-  /** What FRR runs, what of it is not Sluice's, and what it should have besides. */
+  /** What FRR runs, which part of it is not Sluice's, and what it should have in addition. */
   private async planned(part: FrrPart): Promise<{
     running: readonly Block[];
     others: readonly Block[];
-    wanted: readonly FrrLine[];
+    desired: readonly FrrLine[];
     added: readonly Place[];
   }> {
     const [running, added] = await Promise.all([this.running(), this.added()]);
     const others = othersIn(running, added);
-    return { running, others, added, wanted: part.lines.map((line) => withAs(line, ownAs(others, part))) };
+    return { running, others, added, desired: part.lines.map((line) => withAs(line, ownAs(others, part))) };
   }
 
   private async running(): Promise<readonly Block[]> {
@@ -146,7 +146,7 @@ export class FrrBackend implements Backend {
   private async refuseUnreadable(text: string): Promise<void> {
     await inFile(text, async (path) => {
       const { code, out, error } = await this.tools.try([...this.vtysh(), '--dryrun', '--inputfile', path]);
-      const said = `${out}\n${error}`
+      const output = `${out}\n${error}`
         .split('\n')
         .filter((line) => /^%|^line \d+/.test(line))
         .slice(0, 3)
@@ -154,36 +154,35 @@ export class FrrBackend implements Backend {
       if (code !== 0)
         throw new RefusedError(
           'content',
-          `FRR rejects its part of the config: ${said === '' ? error.trim().slice(-300) : said}`,
+          `FRR rejects its part of the config: ${output === '' ? error.trim().slice(-300) : output}`,
         );
     });
   }
 
   /**
-   * frr-reload.py finds what is to be done, but not always in one run: besides an instance of BGP that goes it
-   * overlooks families of others, and what FRR has taken away by itself it counts as a failure. What FRR has afterwards
-   * is what counts.
+   * frr-reload.py does not always find everything in one run. If a BGP instance is removed, it misses families of
+   * others. It also counts a line that FRR removed itself as a failure. So only the resulting configuration counts.
    */
   private async become(running: readonly Block[], target: readonly Block[]): Promise<void> {
     let now = running;
-    let said = '';
+    let output = '';
     for (let runs = 0; runs < MOST_RUNS; runs++) {
       if (difference(now, target) === undefined) return;
-      said = await this.reload(target);
+      output = await this.reload(target);
       const before = now;
       now = await this.running();
       if (textOf(now) === textOf(before)) break;
     }
     const left = difference(now, target);
-    if (left !== undefined) throw new Error(`FRR ${left}${said === '' ? '' : `: ${said}`}`);
+    if (left !== undefined) throw new Error(`FRR ${left}${output === '' ? '' : `: ${output}`}`);
   }
 
   /**
-   * What frr-reload.py said if it failed. Of a file elsewhere than in its folder of configs it would write FRR's own,
-   * which is not Sluice's to write.
+   * What frr-reload.py printed if it failed. With a file outside its folder of configs, it would write FRR's own file,
+   * which Sluice must not do.
    */
   private async reload(target: readonly Block[]): Promise<string> {
-    let said = '';
+    let output = '';
     await inFile(textOf(target), async (path) => {
       const sockets = this.tools.settings.frrSockets;
       const argv = [
@@ -200,9 +199,9 @@ export class FrrBackend implements Backend {
       const lines = `${out}\n${error}`
         .split('\n')
         .filter((line) => line.trim() !== '' && !/ INFO: |^[ [(]|WARNING/.test(line));
-      if (code !== 0) said = `frr-reload.py: ${lines.slice(-3).join('; ')}`;
+      if (code !== 0) output = `frr-reload.py: ${lines.slice(-3).join('; ')}`;
     });
-    return said;
+    return output;
   }
 
   private vtysh(): readonly string[] {
@@ -211,10 +210,10 @@ export class FrrBackend implements Backend {
   }
 
   private async added(): Promise<readonly Place[]> {
-    return (await this.kept()).added;
+    return (await this.readOriginal()).added;
   }
 
-  private async kept(): Promise<FrrOriginal> {
+  private async readOriginal(): Promise<FrrOriginal> {
     try {
       return JSON.parse(await readFile(this.record, 'utf8')) as FrrOriginal;
     } catch (error) {
@@ -226,11 +225,11 @@ export class FrrBackend implements Backend {
   private async keep(added: readonly Place[]): Promise<void> {
     const next: FrrOriginal = { added, life: await this.life() };
     const text = JSON.stringify(next);
-    if (JSON.stringify(await this.kept()) === text) return;
+    if (JSON.stringify(await this.readOriginal()) === text) return;
     await this.reserve.lend(() => writeWhole(this.record, text), JOURNAL_BYTES);
   }
 
-  /** Each daemon makes its socket when it starts. */
+  /** Each daemon creates its socket when it starts. */
   private async life(): Promise<string> {
     const found = await Promise.all(
       DAEMONS.map((daemon) =>
@@ -244,14 +243,14 @@ export class FrrBackend implements Backend {
   }
 }
 
-/** Names that only Sluice gives. */
+/** Names that only Sluice uses. */
 const SLUICES = /^(ip|ipv6) prefix-list sluice-|^route-map sluice-/;
 
-/** What FRR runs without what Sluice has added, or has named. */
+/** What FRR runs, without the lines that Sluice added or named. */
 const othersIn = (running: readonly Block[], added: readonly Place[]): readonly Block[] =>
   without(running, added).filter(({ line }) => !SLUICES.test(line));
 
-/** The first line that is missing, or is there too much. */
+/** The first line that is missing, or that should not exist. */
 function difference(running: readonly Block[], target: readonly Block[]): string | undefined {
   const missing = placesOf(target).find((place) => !hasPlace(running, place));
   if (missing !== undefined) return `did not accept ${JSON.stringify(missing.join(' / '))}`;
@@ -259,7 +258,7 @@ function difference(running: readonly Block[], target: readonly Block[]): string
   return extra === undefined ? undefined : `did not remove ${JSON.stringify(extra.join(' / '))}`;
 }
 
-/** Of these, what still exists and can be removed; not a block that has lines of somebody else. */
+/** Those of these lines that still exist and can be removed. A block that has lines of others cannot. */
 function removable(running: readonly Block[], added: readonly Place[]): readonly Place[] {
   const others = othersIn(running, added);
   return added.filter((place) => hasPlace(running, place) && !hasPlace(others, place));
@@ -267,10 +266,10 @@ function removable(running: readonly Block[], added: readonly Place[]): readonly
 
 const partOf = (entry: ConfigEntry): FrrPart => entry.spec as unknown as FrrPart;
 
-/** The AS of the node's own BGP. Throws Refused when neither FRR nor the config says one. */
-function ownAs(others: readonly Block[], { ownAs: given, lines }: FrrPart): string {
+/** The AS of the node's own BGP. Throws Refused if neither FRR nor the config sets one. */
+function ownAs(others: readonly Block[], { ownAs: configured, lines }: FrrPart): string {
   const running = others.map(({ line }) => /^router bgp (\d+)$/.exec(line)?.[1]).find((as) => as !== undefined);
-  if (running !== undefined || given !== undefined) return running ?? String(given);
+  if (running !== undefined || configured !== undefined) return running ?? String(configured);
   if (!lines.some(({ line }) => line.startsWith(`router bgp ${OWN_AS}`))) return OWN_AS;
   throw new RefusedError('node', 'FRR runs no BGP on this node, and localAs is not set');
 }
@@ -283,20 +282,20 @@ const withAs = (line: FrrLine, as: string): FrrLine => ({
 const asOf = (line: string): string | undefined => /^router bgp (\d+)/.exec(line)?.[1];
 
 /**
- * Routes go from instance to instance within one AS only: FRR starts those that are named in an import by itself, in
- * the AS of who imports.
+ * Routes can be imported between instances of one AS only. FRR itself starts instances that are named in an import, in
+ * the AS of the importing one.
  */
-function refuseOtherAs({ ownAs: given }: FrrPart, others: readonly Block[]): void {
+function refuseOtherAs({ ownAs: configured }: FrrPart, others: readonly Block[]): void {
   const running = others.map(({ line }) => asOf(line)).find((as) => as !== undefined);
-  if (given === undefined || running === undefined || running === String(given)) return;
-  throw new RefusedError('node', `FRR runs BGP in AS ${running} on this node, but localAs is ${given}`);
+  if (configured === undefined || running === undefined || running === String(configured)) return;
+  throw new RefusedError('node', `FRR runs BGP in AS ${running} on this node, but localAs is ${configured}`);
 }
 
-/** An instance takes what it imports through one map only: that of somebody else is not taken away from them. */
-function refuseOtherLeaks(wanted: readonly FrrLine[], others: readonly Block[]): void {
+/** An instance filters its imports through one map only. A map of another owner stays. */
+function refuseOtherLeaks(desired: readonly FrrLine[], others: readonly Block[]): void {
   const leaks = (lines: readonly (Block | FrrLine)[]): readonly Place[] =>
     placesOf(lines).filter((place) => place.at(-1)?.startsWith('import vrf route-map ') === true);
-  for (const place of leaks(wanted)) {
+  for (const place of leaks(desired)) {
     const other = leaks(others).find(
       (found) => keyOf(found.slice(0, -1)) === keyOf(place.slice(0, -1)) && found.at(-1) !== place.at(-1),
     );

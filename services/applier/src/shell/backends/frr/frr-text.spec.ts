@@ -25,18 +25,18 @@ const bare = (text: string): string =>
     .join('\n');
 const leaf = (line: string) => ({ line, below: [] });
 
-test('what FRR prints is read and written again as it was', () => {
+test("writes FRR's output unchanged", () => {
   expect(textOf(readBlocks(TEXT))).toBe(bare(TEXT));
 });
 
-test('a line is at a place below others', () => {
+test('gives a line the place below its block', () => {
   const blocks = readBlocks(TEXT);
   expect(placesOf(blocks)).toContainEqual(['router bgp 64512', 'address-family ipv4 unicast', 'network 10.0.0.0/8']);
   expect(hasPlace(blocks, ['router bgp 64512', 'network 10.0.0.0/8'])).toBe(false);
   expect(hasPlace(blocks, ['router bgp 64512', 'neighbor a remote-as 1'])).toBe(true);
 });
 
-test('lines go where they belong, and what is there already is there once', () => {
+test('adds lines at their places, and none twice', () => {
   const lines = [
     {
       line: 'router bgp 64512',
@@ -60,7 +60,7 @@ test('lines go where they belong, and what is there already is there once', () =
   expect(textOf(without(merged, added))).toBe(bare(TEXT));
 });
 
-test('a block in which somebody else has something stays with that', () => {
+test('keeps a block that contains lines of others', () => {
   const places = [['vrf red'], ['router bgp 64512'], ['router bgp 64512', 'neighbor a remote-as 1']];
   expect(placesOf(without(readBlocks(TEXT), places)).map((place) => place.join(' / '))).toEqual([
     'frr version 8.4.4',

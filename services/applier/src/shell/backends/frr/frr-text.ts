@@ -10,7 +10,7 @@ export interface Block {
 /** The place of a line: the lines above it, and itself. */
 export type Place = readonly string[];
 
-/** Reads what `show running-config` prints: what is indented belongs to the line above. */
+/** Reads the output of `show running-config`. An indented line belongs to the line above. */
 export function readBlocks(text: string): readonly Block[] {
   const root: Mutable = { line: '', below: [], end: undefined, indent: -1 };
   const open: Mutable[] = [root];
@@ -32,21 +32,21 @@ export function readBlocks(text: string): readonly Block[] {
   return root.below;
 }
 
-/** The text of a whole configuration, as FRR prints it. */
+/** The text of a whole configuration, in FRR's format. */
 export const textOf = (blocks: readonly Block[]): string =>
   `${blocks.flatMap((block) => linesOf(block, '')).join('\n')}\nend\n`;
 
-/** Every line with its place, those above before those below. */
+/** Every line with its place, outer lines first. */
 export const placesOf = (lines: readonly (Block | FrrLine)[], above: Place = []): readonly Place[] =>
   lines.flatMap(({ line, below }) => [[...above, line], ...placesOf(below, [...above, line])]);
 
-/** Whether there is a line at that place. */
+/** Whether a line exists at that place. */
 export function hasPlace(blocks: readonly Block[], [first, ...rest]: Place): boolean {
   const block = blocks.find(({ line }) => line === first);
   return block !== undefined && (rest.length === 0 || hasPlace(block.below, rest));
 }
 
-/** Without the lines at these places; a line with other lines below it stays. */
+/** Removes the lines at these places. A line with other lines below it stays. */
 export function without(blocks: readonly Block[], places: readonly Place[]): readonly Block[] {
   const gone = new Set(places.map(keyOf));
   const walk = (list: readonly Block[], above: Place): readonly Block[] =>
@@ -58,14 +58,14 @@ export function without(blocks: readonly Block[], places: readonly Place[]): rea
   return walk(blocks, []);
 }
 
-/** With these lines, where they are not there yet. */
+/** Adds these lines if they do not exist yet. */
 export function withLines(blocks: readonly Block[], lines: readonly FrrLine[]): readonly Block[] {
   const merged = [...blocks];
   for (const { line, below } of lines) {
     const at = merged.findIndex((block) => block.line === line);
-    const known = merged[at];
-    if (known === undefined) merged.push({ line, below: withLines([], below), end: endOf(line) });
-    else merged[at] = { ...known, below: withLines(known.below, below), end: known.end ?? endOf(line) };
+    const existing = merged[at];
+    if (existing === undefined) merged.push({ line, below: withLines([], below), end: endOf(line) });
+    else merged[at] = { ...existing, below: withLines(existing.below, below), end: existing.end ?? endOf(line) };
   }
   return merged;
 }
@@ -87,7 +87,7 @@ function linesOf({ line, below, end }: Block, indent: string): readonly string[]
   ];
 }
 
-/** The line that ends a block of one's own. */
+/** The line that ends a block of this kind. */
 function endOf(line: string): string | undefined {
   if (line.startsWith('address-family ')) return 'exit-address-family';
   if (line.startsWith('vrf ')) return 'exit-vrf';

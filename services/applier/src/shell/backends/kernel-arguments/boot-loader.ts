@@ -1,12 +1,12 @@
-/** Where the arguments stand that the kernel is started with next time. Each set is kept apart by its name. */
+/** Stores the arguments with which the kernel starts next time. Each set has its own name. */
 export interface BootLoader {
-  /** The file that is a set's own, and is given back like any other; undefined where sets stand in files of others. */
+  /** The file of the set, which is restored like any other; undefined if sets are in shared files. */
   fileOf(name: string): string | undefined;
-  /** Undefined if the set is there as it should be. */
+  /** Undefined if the set is stored as it should be. */
   differs(name: string, args: readonly string[]): Promise<string | undefined>;
   put(name: string, args: readonly string[], timeoutMs: number): Promise<void>;
-  /** How the set is still there; undefined when nothing of it is. */
+  /** What is left of the set; undefined if nothing is. */
   remains(name: string): Promise<string | undefined>;
-  /** Takes the set out, once its own file is given back. */
+  /** Removes the set, after its own file was restored. */
   clear(name: string, timeoutMs: number): Promise<void>;
 }

@@ -1,13 +1,15 @@
 import { runCommand } from '../../command.js';
 import type { Surroundings } from '../../ports.js';
-import { clearTemporary, fileAt, putFile } from '../paths/path-state.js';
+import { removeLeftovers, putFile } from '../paths/path-changes.js';
+import { fileAt } from '../paths/path-state.js';
 import type { BootLoader } from './boot-loader.js';
 
 const GENERATED = '/boot/grub/grub.cfg';
 const MODE = 0o644;
 
 /**
- * GRUB as Debian has it: a file for each set in /etc/default/grub.d, and `update-grub`, which makes grub.cfg of all.
+ * GRUB as in Debian: one file per set in /etc/default/grub.d, and `update-grub`, which generates grub.cfg from all of
+ * them.
  */
 export class Grub implements BootLoader {
   constructor(
@@ -29,7 +31,8 @@ export class Grub implements BootLoader {
 
   async put(name: string, args: readonly string[], timeoutMs: number): Promise<void> {
     const { root } = this.surroundings;
-    if ((await this.textAt(this.fileOf(name))) === contentOf(name, args)) await clearTemporary(root, this.fileOf(name));
+    if ((await this.textAt(this.fileOf(name))) === contentOf(name, args))
+      await removeLeftovers(root, this.fileOf(name));
     else await putFile(root, this.fileOf(name), Buffer.from(contentOf(name, args)), { mode: MODE });
     await this.update(timeoutMs);
   }

@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
-import type { Json, Original, Originals } from '../../../core/index.js';
+import type { Json, Original } from '../../../core/index.js';
 import { mayWrite } from '../../host/host.js';
-import { RefusedError, type Backend, type BackendFactory, type Surroundings } from '../../ports.js';
+import { RefusedError, type Backend, type BackendFactory, type SaveContext, type Surroundings } from '../../ports.js';
 import { PathOriginals } from '../paths/path-originals.js';
 import type { BootLoader } from './boot-loader.js';
 import { Grub } from './grub.js';
@@ -15,8 +15,8 @@ const ARGUMENT = /^[A-Za-z0-9_][A-Za-z0-9_.,:;/=+@%~^-]*$/;
 const BACK_MS = 120_000;
 
 /**
- * `KernelArguments {arguments}`: in the boot loader's config for the next boot; in force once the running kernel has
- * them.
+ * `KernelArguments {arguments}`: stored in the boot loader's config for the next boot, and in force once the running
+ * kernel has them.
  */
 class KernelArgumentsBackend implements Backend {
   readonly kind = 'KernelArguments';
@@ -30,7 +30,7 @@ class KernelArgumentsBackend implements Backend {
     this.paths = new PathOriginals(this.kind, surroundings);
   }
 
-  /** The set goes after its file when both are put back: `path:` comes first in that order. */
+  /** The set is removed after its file is restored: `path:` comes first in that order. */
   resources(entry: ConfigEntry): readonly string[] {
     const file = this.loader.fileOf(entry.name);
     return [`${PREFIX}${entry.name}`, ...(file === undefined ? [] : [this.surroundings.aliases.key(file)])];
@@ -45,8 +45,8 @@ class KernelArgumentsBackend implements Backend {
     return Promise.resolve();
   }
 
-  async original(key: string, known: Originals): Promise<Original> {
-    if (!key.startsWith(PREFIX)) return this.paths.read(key, known);
+  async original(key: string, _entry: ConfigEntry, saving: SaveContext): Promise<Original> {
+    if (!key.startsWith(PREFIX)) return this.paths.read(key, saving);
     return { kind: this.kind, was: null, made: [] };
   }
 
@@ -55,7 +55,7 @@ class KernelArgumentsBackend implements Backend {
     await this.loader.clear(key.slice(PREFIX.length), BACK_MS);
   }
 
-  /** What the kernel runs with is not asked: a set that goes needs a restart, which is seen from the boot id. */
+  /** The arguments of the running kernel are not checked: removing a set needs a reboot, which the boot id shows. */
   async differsFromOriginal(key: string, was: Json): Promise<string | undefined> {
     return key.startsWith(PREFIX) ? this.loader.remains(key.slice(PREFIX.length)) : this.paths.differs(key, was);
   }
@@ -79,7 +79,7 @@ class KernelArgumentsBackend implements Backend {
   }
 }
 
-/** Where there is a boot loader that it knows, and the machine may be restarted. */
+/** Available if there is a supported boot loader, and the machine may reboot. */
 export const kernelArgumentsBackend: BackendFactory = {
   capabilities: (surroundings) => (partsFor(surroundings) === undefined ? [] : ['kind:KernelArguments']),
   create: (surroundings) => {

@@ -38,7 +38,7 @@ const withGrub = (): void => {
   write('boot/grub/grub.cfg', 'linux /vmlinuz root=/dev/sda1 quiet\n');
 };
 const withSystemdBoot = (): void => Object.entries(ENTRIES).forEach(([path, text]) => write(path, text));
-/** What the boot loader starts the kernel with. */
+/** The arguments with which the boot loader starts the kernel. */
 const nextCmdline = (): string => {
   const text = (path: string): string => readFileSync(host.path(path), 'utf8');
   try {
@@ -54,9 +54,9 @@ const nextCmdline = (): string => {
 const begin = async (): Promise<void> => {
   applier = await host.start({ host: machine.settings, bootId: `boot-${boot}`, awaitReport: boot === 1 });
 };
-/** The machine goes down as it was told, and comes up. */
+/** The machine reboots as requested. */
 async function restart(cmdline?: string): Promise<void> {
-  await until(() => machine.rebootAsked, 'the machine is told to restart');
+  await until(() => machine.rebootAsked, 'a restart is requested');
   await applier.stop();
   machine.boot(cmdline ?? nextCmdline());
   boot += 1;
@@ -77,7 +77,7 @@ describe.each([
     await begin();
   });
 
-  it('starts the kernel with more arguments, changes them, and gives the boot loader back as it was', async () => {
+  it('starts the kernel with more arguments, changes them, and restores the boot loader', async () => {
     const before = host.tree();
     const first = await roll(args('cpu', 'nosmt', 'isolcpus=2-7'), args('mem', 'hugepages=64'));
     expect(await host.bus.reported(({ lease }) => lease === first)).toMatchObject({
@@ -105,7 +105,7 @@ describe.each([
     expect(host.tree()).toEqual(before);
   });
 
-  it('rolls back, by one restart more, when a probe fails on the new arguments', async () => {
+  it('rolls back with one more reboot if a probe fails with the new arguments', async () => {
     const before = host.tree();
     const gate = probe('gate', { file: { path: '/etc/gate', matches: '^open' } });
     write('etc/gate', 'open');
@@ -125,7 +125,7 @@ describe.each([
     expect(nextCmdline()).toBe('root=/dev/sda1 quiet');
   });
 
-  it('rolls back when the kernel came up without them', async () => {
+  it('rolls back if the kernel started without them', async () => {
     const lease = host.bus.grant(config(args('cpu', 'nosmt')), { actions: ACTIONS });
     await restart('root=/dev/sda1 quiet');
     await restart();
@@ -134,14 +134,14 @@ describe.each([
     expect(report.reason).toContain('KernelArguments/cpu: the kernel runs without nosmt');
   });
 
-  it('refuses what a boot loader could read as more than one argument', async () => {
+  it('refuses a value that a boot loader could read as several arguments', async () => {
     expect(await host.bus.roll(config(args('cpu', 'a" b')), { actions: ACTIONS })).toMatchObject({
       verdict: 'invalid',
     });
   });
 });
 
-it('is announced only where there is a boot loader that it knows, and a machine that may be restarted', async () => {
+it('is announced only with a supported boot loader on a machine that may reboot', async () => {
   const has = async (rebootCommand?: readonly string[]): Promise<boolean> => {
     applier = await host.start({
       host: { ...machine.settings, ...(rebootCommand === undefined ? {} : { rebootCommand }) },
@@ -155,7 +155,7 @@ it('is announced only where there is a boot loader that it knows, and a machine 
   expect(await has([])).toBe(false);
 });
 
-it('finds a kernel that was installed since, and has an entry without them', async () => {
+it('reports drift if a kernel was installed since, whose entry lacks them', async () => {
   withSystemdBoot();
   applier = await host.start({ host: machine.settings, bootId: 'boot-1', driftCheckMs: 40 });
   const lease = host.bus.grant(config(args('cpu', 'nosmt')), { actions: ACTIONS });

@@ -2,15 +2,16 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Surroundings } from '../../ports.js';
 import { blockOf, withBlock, withoutBlock } from '../marked-block.js';
-import { contentAt, putFile, pathStateAt } from '../paths/path-state.js';
+import { putFile } from '../paths/path-changes.js';
+import { contentAt, pathStateAt } from '../paths/path-state.js';
 import type { BootLoader } from './boot-loader.js';
 
-/** Where loader entries are, as bootctl looks for them. */
+/** The folders of loader entries that bootctl searches. */
 const FOLDERS = ['/boot/loader/entries', '/efi/loader/entries', '/boot/efi/loader/entries'];
 
 /**
- * systemd-boot: an `options` line between marks in each loader entry, for all such lines of an entry count together. A
- * kernel that is installed later has an entry without it: that is drift, and is repaired as such.
+ * systemd-boot: a marked `options` line in each loader entry, because all such lines of an entry count together. The
+ * entry of a kernel that is installed later lacks it. That is drift, and is repaired.
  */
 export class SystemdBoot implements BootLoader {
   constructor(
@@ -23,10 +24,10 @@ export class SystemdBoot implements BootLoader {
   }
 
   async differs(name: string, args: readonly string[]): Promise<string | undefined> {
-    const wanted = lineOf(args);
+    const line = lineOf(args);
     for (const path of this.entries()) {
       const lines = blockOf(await this.textAt(path), mark(name));
-      if (lines?.length !== 1 || lines[0] !== wanted) return `${path} does not have ${args.join(' ')}`;
+      if (lines?.length !== 1 || lines[0] !== line) return `${path} does not have ${args.join(' ')}`;
     }
     return undefined;
   }
@@ -68,7 +69,7 @@ export class SystemdBoot implements BootLoader {
   }
 }
 
-/** The folder of the loader entries below a root; undefined where there are none. */
+/** The folder of the loader entries below a root; undefined if there is none. */
 export const loaderEntries = (root: string): string | undefined =>
   FOLDERS.find((folder) => {
     const path = join(root, folder);

@@ -8,24 +8,24 @@ interface AddressRow {
   readonly addr_info?: readonly { readonly local?: string; readonly prefixlen?: number }[];
 }
 
-/** An address on a link that Sluice made. Several nodes may have it: nobody is asked whether it is taken. */
+/** An address on a link that Sluice made. Several nodes may have it, so there is no check for duplicates. */
 export class AddressBackend extends ElementBackend<LinkAddress> {
   readonly kind = 'NetworkAddress';
 
   protected async stateOf({ link, address }: LinkAddress, fresh: boolean): Promise<ElementState | undefined> {
     const all = await this.tools.rows<AddressRow>(['address', 'show'], fresh ? ['dev', link] : undefined);
-    const shown = all.find(({ ifname }) => ifname === link);
-    const wanted = parseCidr(address);
-    const found = shown?.addr_info?.some(
-      ({ local = '', prefixlen }) => parseAddress(local)?.address === wanted?.address && prefixlen === wanted?.prefix,
+    const row = all.find(({ ifname }) => ifname === link);
+    const desired = parseCidr(address);
+    const isThere = row?.addr_info?.some(
+      ({ local = '', prefixlen }) => parseAddress(local)?.address === desired?.address && prefixlen === desired?.prefix,
     );
-    // A link of that name that is not Sluice's is not touched; nor are its addresses.
-    return found === true ? { ours: shown?.group === LINK_GROUP, differs: undefined } : undefined;
+    // A link with that name that is not Sluice's stays unchanged, and so do its addresses.
+    return isThere === true ? { ours: row?.group === LINK_GROUP, differs: undefined } : undefined;
   }
 
   protected async make({ link, address }: LinkAddress): Promise<void> {
-    const [shown] = await this.tools.rows<AddressRow>(['address', 'show'], ['dev', link]);
-    if (shown?.group !== LINK_GROUP) throw new Error(`${link} is not an interface that Sluice created`);
+    const [row] = await this.tools.rows<AddressRow>(['address', 'show'], ['dev', link]);
+    if (row?.group !== LINK_GROUP) throw new Error(`${link} is not an interface that Sluice created`);
     await this.tools.run([
       'ip',
       'address',

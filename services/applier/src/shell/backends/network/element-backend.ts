@@ -9,13 +9,13 @@ export interface ElementState {
   readonly ours: boolean;
   /** How it differs from what it should be. */
   readonly differs: string | undefined;
-  /** It has the place, and is another element's: one that is made in another order, and so has another key. */
+  /** It has the place, but is another element: one with another order has another key. */
   readonly isOther?: boolean;
 }
 
 /**
- * An element of the kernel's network: it is made by Sluice and bears its mark, or it is left alone. So before Sluice it
- * was always absent, and rolling back is taking it away.
+ * An element of the kernel's network. Sluice creates it and marks it, or does not touch it. So it never existed before
+ * Sluice, and a rollback removes it.
  */
 export abstract class ElementBackend<S extends object> implements Backend {
   abstract readonly kind: string;
@@ -23,8 +23,8 @@ export abstract class ElementBackend<S extends object> implements Backend {
   constructor(protected readonly tools: NetworkTools) {}
 
   /**
-   * What stands there; undefined where nothing does. Not `fresh`: as it was a moment ago, which is much cheaper for
-   * many.
+   * The existing element; undefined if there is none. Without `fresh`, it may be from a moment ago, which is much
+   * cheaper for many.
    */
   protected abstract stateOf(spec: S, fresh: boolean): Promise<ElementState | undefined>;
   protected abstract make(spec: S): Promise<void>;
@@ -43,7 +43,7 @@ export abstract class ElementBackend<S extends object> implements Backend {
     await this.refuseForeign(specOf<S>(entry), this.title(entry), false);
   }
 
-  async original(_key: string, _known: unknown, entry: ConfigEntry): Promise<Original> {
+  async original(_key: string, entry: ConfigEntry): Promise<Original> {
     return { kind: this.kind, was: { state: 'absent', spec: entry.spec as Json }, made: [] };
   }
 
@@ -79,7 +79,10 @@ const isMade = (now: ElementState | undefined): boolean => now !== undefined && 
 const specOf = <S extends object>(entry: ConfigEntry): S => entry.spec as unknown as S;
 const specIn = <S extends object>(was: Json): S => (was as unknown as { readonly spec: S }).spec;
 
-/** Texts become words of a command, or lines of a file: what would be more than one word, or an option, is refused. */
+/**
+ * The texts become words of a command, or lines of a file. A text that would be several words, or an option, is
+ * refused.
+ */
 function refuseOddTexts(value: unknown): void {
   if (typeof value === 'string' && !/^[A-Za-z0-9@_.:/][A-Za-z0-9@_.:/-]*$/.test(value))
     throw new RefusedError('content', `${JSON.stringify(value)} is not a name or an address`);

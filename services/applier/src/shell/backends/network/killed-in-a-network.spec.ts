@@ -54,7 +54,7 @@ const journalOf = (host: Host) => {
   return journal;
 };
 
-/** Starts again where the killed process stood, with no bus at all. */
+/** Restarts the killed process, without NATS. */
 async function recover(host: Host, net: Namespace, aheadMs: number): Promise<void> {
   const bus = new MemoryNodeBus('n');
   bus.down = true;
@@ -71,13 +71,13 @@ async function recover(host: Host, net: Namespace, aheadMs: number): Promise<voi
     guardCommand: ['true'],
   });
   try {
-    await until(() => journalOf(host).work === undefined, 'the work is ended');
+    await until(() => journalOf(host).work === undefined, 'the work has ended');
   } finally {
     await applier.stop();
   }
 }
 
-/** All but what the kernel draws at random. */
+/** Everything except random values of the kernel. */
 const pictureOf = (net: Namespace): readonly string[] =>
   net
     .picture()
@@ -116,7 +116,7 @@ describeWithNetwork(['netns'], 'an applier that is killed in a change of the net
   });
 
   test.each(POINTS)(
-    'before its step %i (%i ms into it) has the old network or the new one afterwards, by itself',
+    'has the old or the new network after a kill before step %i (%i ms into it), without NATS',
     async (dieAt, dieAfterMs) => {
       await run(host, net, dieAt, dieAfterMs);
       await recover(host, net, dieAt % 2 === 0 ? 3_600_000 : 0);

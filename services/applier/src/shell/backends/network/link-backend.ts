@@ -21,42 +21,37 @@ interface LinkRow {
 
 const VXLAN_PORT = 4789;
 
-/**
- * A link that Sluice makes: a VRF, a bridge, or what is joined to one. What its kind fixes for ever is changed by
- * recreating it.
- */
+/** A link that Sluice creates: a VRF, a bridge, or a member of one. Properties that cannot change need a new link. */
 export class LinkBackend extends ElementBackend<Link> {
   readonly kind = 'NetworkLink';
 
   protected async stateOf(link: Link, fresh: boolean): Promise<ElementState | undefined> {
-    const shown = await this.shown(link.name, fresh);
-    if (shown === undefined) return undefined;
-    const ours = shown.group === LINK_GROUP;
+    const row = await this.row(link.name, fresh);
+    if (row === undefined) return undefined;
+    const ours = row.group === LINK_GROUP;
     const isOther =
-      shown.linkinfo?.info_kind !== link.type &&
-      [shown.linkinfo?.info_kind, link.type].some((type) => type === 'vrf' || type === 'bridge');
+      row.linkinfo?.info_kind !== link.type &&
+      [row.linkinfo?.info_kind, link.type].some((type) => type === 'vrf' || type === 'bridge');
     return {
       ours,
       isOther,
-      differs: ours
-        ? (otherKind(link, shown) ?? otherSettings(link, shown) ?? (await this.otherSysctls(link)))
-        : undefined,
+      differs: ours ? (otherKind(link, row) ?? otherSettings(link, row) ?? (await this.otherSysctls(link))) : undefined,
     };
   }
 
   protected async make(link: Link): Promise<void> {
     const { name } = link;
-    let shown = await this.shown(name, true);
-    if (shown !== undefined && otherKind(link, shown) !== undefined) {
+    let row = await this.row(name, true);
+    if (row !== undefined && otherKind(link, row) !== undefined) {
       await this.remove(link);
-      shown = undefined;
+      row = undefined;
     }
-    if (shown === undefined) {
+    if (row === undefined) {
       await this.tools.run(addWords(link));
-      shown = await this.shown(name, true);
+      row = await this.row(name, true);
     }
-    if (shown === undefined) throw new Error(`${name} was created, but does not exist`);
-    const words = setWords(link, shown).flat();
+    if (row === undefined) throw new Error(`${name} was created, but does not exist`);
+    const words = setWords(link, row).flat();
     if (words.length > 0) await this.tools.run(['ip', 'link', 'set', 'dev', name, ...words]);
     const port = portWords(link);
     if (port.length > 0) await this.tools.run(['bridge', 'link', 'set', 'dev', name, ...port]);
@@ -68,9 +63,9 @@ export class LinkBackend extends ElementBackend<Link> {
     await this.tools.remove(['ip', 'link', 'delete', 'dev', name]);
   }
 
-  private async shown(name: string, fresh: boolean): Promise<LinkRow | undefined> {
-    const shown = await this.tools.rows<LinkRow>(['-d', 'link', 'show'], fresh ? ['dev', name] : undefined);
-    return shown.find(({ ifname }) => ifname === name);
+  private async row(name: string, fresh: boolean): Promise<LinkRow | undefined> {
+    const row = await this.tools.rows<LinkRow>(['-d', 'link', 'show'], fresh ? ['dev', name] : undefined);
+    return row.find(({ ifname }) => ifname === name);
   }
 
   private async otherSysctls({ name, settings = {} }: Link): Promise<string | undefined> {
@@ -83,17 +78,17 @@ export class LinkBackend extends ElementBackend<Link> {
   }
 }
 
-/** Slashes, because names of links have dots. */
+/** Slashes, because names of links contain dots. */
 const settingPath = (name: string, place: string): string => {
   const [family = '', setting = ''] = place.split('/');
   return `net/${family}/conf/${name}/${setting}`;
 };
 
-/** How it differs in what cannot be changed while it exists. */
+/** The differences that cannot be changed while the link exists. */
 function otherKind(link: Link, { linkinfo, link: below }: LinkRow): string | undefined {
   const data = linkinfo?.info_data ?? {};
-  const is = (what: string, found: unknown, wanted: unknown): string | undefined =>
-    found === wanted ? undefined : `${what} ${String(found)} instead of ${String(wanted)}`;
+  const is = (what: string, current: unknown, desired: unknown): string | undefined =>
+    current === desired ? undefined : `${what} ${String(current)} instead of ${String(desired)}`;
   const kind = is('is of type', linkinfo?.info_kind, link.type);
   if (kind !== undefined) return kind;
   switch (link.type) {
@@ -115,10 +110,10 @@ function otherKind(link: Link, { linkinfo, link: below }: LinkRow): string | und
   }
 }
 
-function otherSettings(link: Link, shown: LinkRow): string | undefined {
-  const [words] = setWords(link, shown);
+function otherSettings(link: Link, row: LinkRow): string | undefined {
+  const [words] = setWords(link, row);
   if (words !== undefined) return `is not set to ${words.join(' ')}`;
-  const port = shown.linkinfo?.info_slave_data ?? {};
+  const port = row.linkinfo?.info_slave_data ?? {};
   if (link.neighSuppress !== undefined && port['neigh_suppress'] !== link.neighSuppress)
     return `neighbour suppression is ${String(port['neigh_suppress'])}`;
   if (link.learning !== undefined && port['learning'] !== link.learning)
@@ -126,7 +121,7 @@ function otherSettings(link: Link, shown: LinkRow): string | undefined {
   return undefined;
 }
 
-/** The name and the mark are set in one call, so a kill leaves no link without the mark. */
+/** One call sets the name and the mark, so that a kill leaves no link without the mark. */
 function addWords(link: Link): readonly string[] {
   const { name, type, table, vni, local, vlan, parent, peer } = link;
   const settings = setWords(link, {}).flat();
@@ -166,16 +161,16 @@ function addWords(link: Link): readonly string[] {
   }
 }
 
-/** What is still to be set, each with the words that set it. */
-function setWords(link: Link, shown: Partial<LinkRow>): readonly (readonly string[])[] {
+/** What remains to be set, each with the arguments that set it. */
+function setWords(link: Link, row: Partial<LinkRow>): readonly (readonly string[])[] {
   return [
-    ...(link.mac !== undefined && shown.address !== link.mac ? [['address', link.mac]] : []),
-    ...(link.mtu !== undefined && shown.mtu !== link.mtu ? [['mtu', String(link.mtu)]] : []),
-    ...(shown.master === link.master ? [] : [link.master === undefined ? ['nomaster'] : ['master', link.master]]),
-    ...(link.gsoMaxSegs !== undefined && shown.gso_max_segs !== link.gsoMaxSegs
+    ...(link.mac !== undefined && row.address !== link.mac ? [['address', link.mac]] : []),
+    ...(link.mtu !== undefined && row.mtu !== link.mtu ? [['mtu', String(link.mtu)]] : []),
+    ...(row.master === link.master ? [] : [link.master === undefined ? ['nomaster'] : ['master', link.master]]),
+    ...(link.gsoMaxSegs !== undefined && row.gso_max_segs !== link.gsoMaxSegs
       ? [['gso_max_segs', String(link.gsoMaxSegs)]]
       : []),
-    ...(shown.flags?.includes('UP') === true ? [] : [['up']]),
+    ...(row.flags?.includes('UP') === true ? [] : [['up']]),
   ];
 }
 

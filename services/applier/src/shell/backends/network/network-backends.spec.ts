@@ -67,7 +67,7 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
     }),
   ];
 
-  it('are made, read back and taken away again, and nothing else is touched', async () => {
+  it('are created, read back and removed, and nothing else changes', async () => {
     const before = net.picture();
     await start();
     expect(await host.bus.roll(config(...full(), file('/f', 'x')))).toMatchObject({
@@ -105,7 +105,7 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
     expect(net.picture()).toEqual(before);
   });
 
-  it('are changed in place where that can be, and recreated where it cannot', async () => {
+  it('are changed in place if possible, and recreated otherwise', async () => {
     await start();
     await host.bus.roll(config(...full()));
     const index = net.list('link', 'show', 'dev', 'l2.7')[0]?.['ifindex'];
@@ -120,7 +120,7 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
     expect(net.list('link', 'show', 'dev', 'vlan.7')).toEqual([]);
   });
 
-  it('are changed where only the way of a route, or what has the name of a link, is another', async () => {
+  it('are changed if only the next hop of a route, or the kind of a link, differs', async () => {
     await start();
     const to = '203.0.113.0/24';
     const routes = [
@@ -144,7 +144,7 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
     expect(net.list('link', 'show', 'dev', 'x')).toEqual([]);
   });
 
-  it('come back as they were when a probe fails after the change', async () => {
+  it('are restored if a probe fails after the change', async () => {
     await start();
     await host.bus.roll(
       config(l2('storage', 7, { mtu: 1_400, anycastMac, anycastGateways: ['10.7.0.1/24'] }), table()),
@@ -178,7 +178,7 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
       [table({ rules: [{ priority: 90, from: '198.51.100.0/24' }] })],
       /rule 90 of IPv4 from 198\.51\.100\.0\/24 in table 100 already exists, but was not created by Sluice/,
     ],
-  ])('leave alone %s that somebody else made', async (_name, prepare, fragments, reason) => {
+  ])('leave %s of another owner alone', async (_name, prepare, fragments, reason) => {
     prepare();
     const before = net.picture();
     await start();
@@ -191,7 +191,7 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
     expect(host.tree()).toEqual({});
   });
 
-  it('fail whole on a way that the kernel does not know', async () => {
+  it('fail completely with a next hop that the kernel does not know', async () => {
     const before = net.picture();
     await start();
     expect(
@@ -204,7 +204,7 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
     expect(net.picture()).toEqual(before);
   });
 
-  it('are found to have drifted, and repaired under a lease', async () => {
+  it('are reported when they have drifted, and repaired with a lease', async () => {
     await start({ driftCheckMs: 60 });
     const wanted = config(...full());
     await host.bus.roll(wanted);
@@ -226,7 +226,7 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
     expect(net.list('link', 'show', 'dev', 'vx.7')[0]).toMatchObject({ master: 'l2.7' });
   });
 
-  it('come back after a restart of the machine, before the node says anything', async () => {
+  it('are recreated after a reboot, before the node reports anything', async () => {
     const first = await start({ bootId: 'boot-1' });
     await host.bus.roll(config(...full(), file('/f', 'x')));
     const before = net.picture().filter((line) => !line.startsWith('["link"'));
@@ -239,7 +239,7 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
     expect(net.picture().filter((line) => !line.startsWith('["link"'))).toEqual(before);
   });
 
-  it('are found to be possible in place too, where no namespace may be made, and leave nothing', async () => {
+  it('are also detected in place if namespaces are not allowed, without a trace', async () => {
     const before = net.picture();
     net.ip('link', 'add', 'slprobe-br', 'type', 'bridge');
     const possible = await linksTriedInPlace(new NetworkTools({ netns: net.name }));
@@ -251,19 +251,19 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
     expect(net.picture()).toEqual(before);
   });
 
-  it('are tried in place and leave nothing when the answer came too late', async () => {
+  it('leave no trace of a detection in place whose answer was too late', async () => {
     const before = net.picture();
-    class Late extends NetworkTools {
+    class SlowTools extends NetworkTools {
       override async try(argv: readonly string[]) {
         const result = await super.try(argv);
         return argv.includes('add') ? { ...result, code: 1, error: 'was killed after 15000 ms' } : result;
       }
     }
-    expect(await linksTriedInPlace(new Late({ netns: net.name }))).toEqual([]);
+    expect(await linksTriedInPlace(new SlowTools({ netns: net.name }))).toEqual([]);
     expect(net.picture()).toEqual(before);
   });
 
-  it('are no business of an applier with a root of its own', async () => {
+  it('are not available to an applier with another root', async () => {
     await host.start();
     expect(
       host.bus.reports.at(-1)?.capabilities.filter((word) => /kind:(Layer2|Vrf|Bgp|Routing)|^link:|^frr/.test(word)),
@@ -273,7 +273,7 @@ describeWithNetwork(['netns'], 'links, addresses, routes and rules', () => {
 });
 
 describeWithNetwork(['netns', 'vrf', 'dummy'], 'VRFs', () => {
-  it('are made with their loopbacks and routes, hold a layer-2 network, and go again', async () => {
+  it('are created with their loopbacks and routes, carry a layer-2 network, and are removed', async () => {
     const before = net.picture();
     await start();
     expect(

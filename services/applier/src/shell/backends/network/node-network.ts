@@ -9,13 +9,13 @@ import { RouteBackend } from './route-backend.js';
 import { RuleBackend } from './rule-backend.js';
 import { NetworkTools, type NetworkSettings, type ToolResult } from './tools.js';
 
-/** The network of the machine, as far as this applier may and can set it up. */
+/** The network of the machine, as far as this applier may and can configure it. */
 export interface NodeNetwork {
   readonly capabilities: readonly string[];
   readonly backends: readonly Backend[];
 }
 
-/** Links that a kernel may lack, each with how one would be made. */
+/** Kinds of links that a kernel may lack, each with a command that creates one. */
 const LINK_PROBES: Readonly<Record<string, readonly string[]>> = {
   vrf: ['name', 'slprobe-vrf', 'type', 'vrf', 'table', '211'],
   bridge: ['name', 'slprobe-br', 'type', 'bridge'],
@@ -25,7 +25,7 @@ const LINK_PROBES: Readonly<Record<string, readonly string[]>> = {
   vlan: ['link', 'lo', 'name', 'slprobe-vlan', 'type', 'vlan', 'id', '211'],
 };
 
-/** Finds out what the kernel and the tools of this machine can do. */
+/** Finds out what the kernel and the tools of this machine support. */
 export async function nodeNetwork(settings: NetworkSettings, stateDir: string): Promise<NodeNetwork> {
   const tools = new NetworkTools(settings);
   const [links, frr] = await Promise.all([possibleLinks(tools), hasFrr(tools)]);
@@ -51,20 +51,22 @@ export async function nodeNetwork(settings: NetworkSettings, stateDir: string): 
   };
 }
 
-/** What carries a config out: its own entries, and in place of network fragments what these come to together. */
+/**
+ * The entries to apply for a config: its own, and instead of network fragments the entries that these are merged into.
+ */
 export function elementsOf(config: Config): readonly ConfigEntry[] {
   if (!config.fragments.some(isNetworkEntry)) return config.fragments;
   try {
     return [...config.fragments.filter((entry) => !isNetworkEntry(entry)), ...networkEntries(config)];
   } catch {
-    // What cannot be read as a network is refused when it is checked.
+    // An invalid network is refused when the config is checked.
     return config.fragments;
   }
 }
 
 /**
- * Whether the way from one config to the other touches the network: by what it says, or because what stands there is
- * put right.
+ * Whether the change from one config to the other touches the network, because they differ or because drift is
+ * repaired.
  */
 export function changesNetwork(from: Config, to: Config): boolean {
   const [before, after] = [from, to].map((config) => config.fragments.filter(isNetworkEntry));
@@ -75,8 +77,7 @@ export function changesNetwork(from: Config, to: Config): boolean {
 }
 
 /**
- * In a namespace that ends with the process, so that nothing on the machine sees it; in place where that is not
- * permitted.
+ * In a namespace that ends with the process, so that nothing on the machine sees it. In place if that is not permitted.
  */
 async function possibleLinks(tools: NetworkTools): Promise<readonly string[]> {
   const apart = new NetworkTools({});
@@ -86,22 +87,25 @@ async function possibleLinks(tools: NetworkTools): Promise<readonly string[]> {
     : linksTriedInPlace(tools);
 }
 
-/** A hardened unit may set up its network, and make no namespace: each link is made for a moment, and never set up. */
+/**
+ * A hardened unit may configure its network, but create no namespace. Each link is created for a moment, and never set
+ * up.
+ */
 export const linksTriedInPlace = (tools: NetworkTools): Promise<readonly string[]> =>
   triedLinks(async (words) => {
     const clear = () => tools.try(['ip', 'link', 'delete', 'dev', words[words.indexOf('name') + 1] ?? '']);
     await clear();
-    const made = await tools.try(['ip', 'link', 'add', ...words]);
-    // Also when it failed: a command that was killed may still have made it.
+    const result = await tools.try(['ip', 'link', 'add', ...words]);
+    // Also after a failure: a command that was killed may still have created it.
     await clear();
-    return made;
+    return result;
   });
 
 async function triedLinks(make: (words: readonly string[]) => Promise<ToolResult>): Promise<readonly string[]> {
   const tried = await Promise.all(
     Object.entries(LINK_PROBES).map(async ([link, words]) => {
       const { code, error } = await make(words);
-      // The loopback interface carries no VLANs: that the kernel says so shows that it knows them.
+      // The loopback interface cannot have VLANs. If the kernel says so, it supports VLANs.
       return code === 0 || (link === 'vlan' && /VLANs not supported/.test(error)) ? [link] : [];
     }),
   );
@@ -109,9 +113,9 @@ async function triedLinks(make: (words: readonly string[]) => Promise<ToolResult
 }
 
 async function hasFrr(tools: NetworkTools): Promise<boolean> {
-  const found = await access(FRR_RELOAD).then(
+  const hasReload = await access(FRR_RELOAD).then(
     () => true,
     () => false,
   );
-  return found && (await tools.try(['vtysh', '--help'])).code === 0;
+  return hasReload && (await tools.try(['vtysh', '--help'])).code === 0;
 }

@@ -11,9 +11,9 @@ interface RouteRow {
   readonly metric?: number;
 }
 
-/** What iproute2 calls the types of routes when it is asked for numbers. */
+/** iproute2's names for the types of routes, if it prints numbers. */
 const TYPE_NUMBERS: Readonly<Record<string, Route['type']>> = { '1': 'unicast', '6': 'blackhole', '7': 'unreachable' };
-/** The metrics of a route that says none. */
+/** The metrics of a route that sets none. */
 const NO_METRIC = [undefined, 0, 1_024];
 
 /** A route in a table, by its network and metric. */
@@ -23,17 +23,17 @@ export class RouteBackend extends ElementBackend<Route> {
   protected async stateOf(route: Route, fresh: boolean): Promise<ElementState | undefined> {
     const { table, to, metric } = route;
     const words = [familyWord(to), 'route', 'show', 'table', String(table)];
-    const shown = await this.tools.rows<RouteRow>(words, fresh ? ['exact', to] : undefined);
-    const same = shown.filter(
+    const rows = await this.tools.rows<RouteRow>(words, fresh ? ['exact', to] : undefined);
+    const same = rows.filter(
       (one) => isTo(to, one.dst) && (metric === undefined ? NO_METRIC.includes(one.metric) : one.metric === metric),
     );
-    const found = same.find(({ protocol }) => protocol === PROTOCOL) ?? same[0];
-    return found === undefined
+    const row = same.find(({ protocol }) => protocol === PROTOCOL) ?? same[0];
+    return row === undefined
       ? undefined
       : {
-          ours: found.protocol === PROTOCOL,
-          isOther: (found.gateway === undefined) !== (route.via === undefined),
-          differs: difference(route, found),
+          ours: row.protocol === PROTOCOL,
+          isOther: (row.gateway === undefined) !== (route.via === undefined),
+          differs: difference(route, row),
         };
   }
 
@@ -56,13 +56,13 @@ export class RouteBackend extends ElementBackend<Route> {
   }
 }
 
-/** iproute2 shows everything as `default`, and a single address without its length. */
-function isTo(network: string, shown: string | undefined): boolean {
-  const wanted = parseCidr(network);
-  if (wanted === undefined || shown === undefined) return false;
-  if (wanted.prefix === 0) return shown === 'default';
-  const found = parseCidr(shown.includes('/') ? shown : `${shown}/${bitsOf(wanted.family)}`);
-  return found?.network === wanted.network && found.family === wanted.family;
+/** iproute2 shows the default network as `default`, and a single address without its prefix length. */
+function isTo(network: string, row: string | undefined): boolean {
+  const desired = parseCidr(network);
+  if (desired === undefined || row === undefined) return false;
+  if (desired.prefix === 0) return row === 'default';
+  const parsed = parseCidr(row.includes('/') ? row : `${row}/${bitsOf(desired.family)}`);
+  return parsed?.network === desired.network && parsed.family === desired.family;
 }
 
 const familyWord = (cidr: string): string => (parseCidr(cidr)?.family === 6 ? '-6' : '-4');
@@ -76,13 +76,13 @@ const identity = ({ to, table, metric }: Route): readonly string[] => [
   ...(metric === undefined ? [] : ['metric', String(metric)]),
 ];
 
-function difference(route: Route, shown: RouteRow): string | undefined {
-  const type = TYPE_NUMBERS[shown.type ?? '1'] ?? shown.type;
+function difference(route: Route, row: RouteRow): string | undefined {
+  const type = TYPE_NUMBERS[row.type ?? '1'] ?? row.type;
   if (type !== route.type) return `is of type ${String(type)} instead of ${route.type}`;
-  const gateway = shown.gateway === undefined ? undefined : parseAddress(shown.gateway)?.address;
+  const gateway = row.gateway === undefined ? undefined : parseAddress(row.gateway)?.address;
   const via = route.via === undefined ? undefined : parseAddress(route.via)?.address;
   if (gateway !== via) return `goes via ${gateway ?? 'no gateway'} instead of ${via ?? 'no gateway'}`;
-  if (route.dev !== undefined && shown.dev !== route.dev)
-    return `uses ${shown.dev ?? 'no interface'} instead of ${route.dev}`;
+  if (route.dev !== undefined && row.dev !== route.dev)
+    return `uses ${row.dev ?? 'no interface'} instead of ${route.dev}`;
   return undefined;
 }

@@ -13,13 +13,13 @@ interface RuleRow {
   readonly protocol?: string;
 }
 
-/** A rule that looks up a table; it has nothing besides what names it. */
+/** A rule that looks up a table. It has no properties besides those that identify it. */
 export class RuleBackend extends ElementBackend<LookupRule> {
   readonly kind = 'NetworkRule';
 
   protected async stateOf(rule: LookupRule, fresh: boolean): Promise<ElementState | undefined> {
-    const shown = await this.tools.rows<RuleRow>([familyWord(rule), 'rule', 'show'], fresh ? [] : undefined);
-    const same = shown.filter((one) => isSame(rule, one));
+    const rows = await this.tools.rows<RuleRow>([familyWord(rule), 'rule', 'show'], fresh ? [] : undefined);
+    const same = rows.filter((one) => isSame(rule, one));
     return same.length === 0
       ? undefined
       : { ours: same.some(({ protocol }) => protocol === PROTOCOL), differs: undefined };
@@ -48,25 +48,25 @@ const words = ({ priority, from, to, iif, table }: LookupRule): readonly string[
   PROTOCOL,
 ];
 
-const isSame = ({ family, priority, from, to, iif, table }: LookupRule, shown: RuleRow): boolean =>
-  shown.priority === priority &&
-  shown.table === String(table) &&
-  shown.iif === iif &&
-  isNetwork(from, shown.src, shown.srclen, family) &&
-  isNetwork(to, shown.dst, shown.dstlen, family);
+const isSame = ({ family, priority, from, to, iif, table }: LookupRule, row: RuleRow): boolean =>
+  row.priority === priority &&
+  row.table === String(table) &&
+  row.iif === iif &&
+  isNetwork(from, row.src, row.srclen, family) &&
+  isNetwork(to, row.dst, row.dstlen, family);
 
-/** `all` is no network, and so is the one that holds everything. */
+/** `all` means no network, and so does the network that contains everything. */
 function isNetwork(
   cidr: string | undefined,
   address: string | undefined,
   length: number | undefined,
   family: 4 | 6,
 ): boolean {
-  const wanted = cidr === undefined ? undefined : parseCidr(cidr);
-  if (wanted === undefined || wanted.prefix === 0) return address === undefined || address === 'all';
+  const desired = cidr === undefined ? undefined : parseCidr(cidr);
+  if (desired === undefined || desired.prefix === 0) return address === undefined || address === 'all';
   return (
     address !== undefined &&
-    parseAddress(address)?.address === wanted.address &&
-    (length ?? (family === 4 ? 32 : 128)) === wanted.prefix
+    parseAddress(address)?.address === desired.address &&
+    (length ?? (family === 4 ? 32 : 128)) === desired.prefix
   );
 }

@@ -1,35 +1,35 @@
 import { execFile } from 'node:child_process';
 import { SIGNAL_TURN_MS } from '../../command.js';
 
-/** Where the network of this applier is, and how its tools are called. */
+/** The network of this applier, and how to call its tools. */
 export interface NetworkSettings {
-  /** A network namespace by name; without it, the one that the applier is in. */
+  /** The name of a network namespace. Default: the one of the applier. */
   readonly netns?: string;
-  /** The folder of FRR's sockets, where FRR does not use its own. */
+  /** The folder of FRR's sockets, if FRR does not use its default. */
   readonly frrSockets?: string;
 }
 
-/** What a tool said and how it ended. */
+/** The output and exit code of a tool. */
 export interface ToolResult {
   readonly code: number;
   readonly out: string;
   readonly error: string;
 }
 
-/** What iproute2 shows of one thing. */
+/** One item as iproute2 shows it. */
 type Row = Readonly<Record<string, unknown>>;
 
-/** The kernel ends what is run so as soon as the process that ran it is gone. */
+/** The kernel ends the tool as soon as the process that ran it is gone. */
 export const ENDING_WITH_US = ['setpriv', '--pdeathsig', 'KILL'];
 
 const LISTED_MS = 250;
-/** Longer than any of them takes, FRR's reload aside. */
+/** Longer than any of them takes, except FRR's reload. */
 const TOOL_MS = 15_000;
 const MOST_BYTES = 64 * 1024 * 1024;
-/** iproute2 lives where only root's PATH leads. */
+/** iproute2 may be in a folder that only root's PATH contains. */
 const PATH = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin:/usr/bin:/bin`;
 
-/** Calls iproute2 and its kin without a shell, inside the namespace if there is one. */
+/** Calls iproute2 and similar tools without a shell, inside the namespace if there is one. */
 export class NetworkTools {
   private readonly prefix: readonly string[];
   private canBind: Promise<boolean> | undefined;
@@ -39,7 +39,7 @@ export class NetworkTools {
     this.prefix = settings.netns === undefined ? [] : ['ip', 'netns', 'exec', settings.netns];
   }
 
-  /** Throws with what the tool said when it fails. */
+  /** Throws with the output of the tool if it fails. */
   async run(argv: readonly string[], timeoutMs = TOOL_MS): Promise<string> {
     this.lists.clear();
     const { code, out, error } = await this.try(argv, timeoutMs);
@@ -56,9 +56,9 @@ export class NetworkTools {
         maxBuffer: MOST_BYTES,
         env: { ...process.env, PATH, LC_ALL: 'C' },
       } as const;
-      execFile(command, rest, options, (error, out, said) => {
-        if (error === null) return resolve({ code: 0, out, error: said });
-        const reason = error.killed === true ? `was killed after ${timeoutMs} ms` : said.trim() || error.message;
+      execFile(command, rest, options, (error, out, stderr) => {
+        if (error === null) return resolve({ code: 0, out, error: stderr });
+        const reason = error.killed === true ? `was killed after ${timeoutMs} ms` : stderr.trim() || error.message;
         const tell = (): void => resolve({ code: typeof error.code === 'number' ? error.code : 1, out, error: reason });
         if (typeof error.signal === 'string' && error.killed !== true) setTimeout(tell, SIGNAL_TURN_MS);
         else tell();
@@ -67,7 +67,7 @@ export class NetworkTools {
   }
 
   /**
-   * The same for what takes its time: it must not go on next to the process that rolls back after a kill -9 of this
+   * The same for a slow tool, which must not continue next to the process that rolls back after a kill -9 of this
    * process.
    */
   async runLong(argv: readonly string[], timeoutMs: number): Promise<ToolResult> {
@@ -77,14 +77,14 @@ export class NetworkTools {
   }
 
   /**
-   * What iproute2 shows. With `only`, of what these words select, now. Without, of everything as it was a moment ago:
-   * hundreds of elements are compared with what one call lists.
+   * What iproute2 shows. With `only`, the items that these arguments select, now. Without it, all items as they were a
+   * moment ago, because hundreds of elements are compared with the list of one call.
    */
   rows<R extends object>(args: readonly string[], only?: readonly string[]): Promise<readonly R[]> {
-    return (only === undefined ? this.listed(args) : this.list(...args, ...only)) as Promise<readonly R[]>;
+    return (only === undefined ? this.readList(args) : this.list(...args, ...only)) as Promise<readonly R[]>;
   }
 
-  /** What iproute2 lists; nothing if what is asked about does not exist. */
+  /** What iproute2 lists; nothing if the item does not exist. */
   async list(...args: readonly string[]): Promise<readonly Row[]> {
     const argv = ['ip', '-j', '-N', ...args];
     const { code, out, error } = await this.try(argv);
@@ -94,10 +94,10 @@ export class NetworkTools {
     return text === '' ? [] : (JSON.parse(text) as readonly Row[]);
   }
 
-  private listed(args: readonly string[]): Promise<readonly Row[]> {
+  private readList(args: readonly string[]): Promise<readonly Row[]> {
     const key = args.join(' ');
-    const known = this.lists.get(key);
-    if (known !== undefined && performance.now() - known.atMs < LISTED_MS) return known.rows;
+    const cached = this.lists.get(key);
+    if (cached !== undefined && performance.now() - cached.atMs < LISTED_MS) return cached.rows;
     const rows = this.list(...args);
     this.lists.set(key, { atMs: performance.now(), rows });
     rows.catch(() => this.lists.delete(key));
@@ -116,8 +116,11 @@ const NOT_THERE = /does not exist|Cannot find device|No such (process|device|fil
 
 const lastWords = (text: string): string => text.trim().split('\n').slice(-5).join('; ');
 
-/** The group of every interface that Sluice makes: given with its name, so that no kill leaves one without. */
+/**
+ * The group of every interface that Sluice creates. It is set together with the name, so that a kill leaves no
+ * interface without it.
+ */
 export const LINK_GROUP = '211';
 
-/** The protocol number of every route and rule that Sluice makes; the kernel and FRR use others. */
+/** The protocol number of every route and rule that Sluice creates. The kernel and FRR use others. */
 export const PROTOCOL = '211';

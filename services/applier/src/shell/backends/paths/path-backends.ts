@@ -1,30 +1,40 @@
 import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
+import { objectRefOf } from '#libs/manifests/lean';
+import { bytesContent, type Content } from '../../content.js';
 import { idOf } from '../../host/names.js';
-import { RefusedError, type Backend, type BackendFactory, type CheckContext, type Surroundings } from '../../ports.js';
+import {
+  RefusedError,
+  type Backend,
+  type BackendFactory,
+  type CheckContext,
+  type SaveContext,
+  type Surroundings,
+} from '../../ports.js';
 import { checkPath } from './path-check.js';
 import { DIRECTORY, PathOriginals } from './path-originals.js';
-import {
-  attributesDiffer,
-  clearTemporary,
-  ensureFile,
-  fileDiffers,
-  pathStateAt,
-  putDirectory,
-  putLink,
-  type AskedAttributes,
-} from './path-state.js';
+import { removeLeftovers, ensureFile, putDirectory, putLink } from './path-changes.js';
+import { attributesDiffer, isInstead, fileDiffers } from './path-differences.js';
+import { pathStateAt, type DesiredAttributes } from './path-state.js';
 import { normalized } from './rooted-path.js';
 
-/** What manages one path. */
+/**
+ * Larger content, in bytes, has drifted if a rollback can write the content of the entry: the config has it, or the
+ * object was downloaded because the file differs. A change overwrites such drift, so it would be kept only for a
+ * rollback. Saving it could take longer than the change has, and any user who owns the file could make it that large.
+ */
+const LARGEST_DRIFT = 64 * 2 ** 20;
+
+/** The common part of the backends that manage one path. */
 abstract class PathBackend implements Backend {
+  readonly isIndependent = true;
   protected readonly originals: PathOriginals;
 
   constructor(
     readonly kind: string,
     protected readonly surroundings: Surroundings,
-    /** A link at the path itself is followed. */
-    private readonly follow: boolean,
+    /** Whether a link at the path itself is followed. */
+    protected readonly follow: boolean,
   ) {
     this.originals = new PathOriginals(kind, surroundings, follow);
   }
@@ -41,14 +51,32 @@ abstract class PathBackend implements Backend {
     return normalized(entry.spec['path']);
   }
 
-  original(key: string, known: Originals): Promise<Original> {
-    return this.originals.read(key, known);
+  original(key: string, _entry: ConfigEntry, saving: SaveContext): Promise<Original> {
+    return this.originals.read(key, saving);
   }
 
-  async snapshot(entry: ConfigEntry): Promise<Originals> {
+  async snapshot(entry: ConfigEntry, leftMs: () => number): Promise<Originals> {
     const key = this.key(entry);
-    const isDrifted = (await this.differs(entry)) !== undefined;
-    return { [key]: await this.originals.snapshot(key, !isDrifted) };
+    if (await this.isLargeDrift(entry, leftMs)) return {};
+    // The config in force has the content, unless the content has drifted or must be downloaded: a rollback must not
+    // need NATS.
+    const isInConfig = objectRefOf(entry) === undefined && (await this.differs(entry)) === undefined;
+    return { [key]: await this.originals.snapshot(key, isInConfig, leftMs) };
+  }
+
+  /** Whether its content has drifted, and is too large to be kept for a rollback. */
+  private async isLargeDrift(entry: ConfigEntry, leftMs: () => number): Promise<boolean> {
+    const { root, contents } = this.surroundings;
+    const now = await pathStateAt(root, this.title(entry), this.follow);
+    if (now.state !== 'file' || now.size <= LARGEST_DRIFT) return false;
+    const ref = objectRefOf(entry);
+    if (ref === undefined) return true;
+    // Without the object on this machine, a rollback would need NATS. Of this size, the file may have its content.
+    return now.size !== contents.sizes.of(ref.sha256) && (await contents.has(ref.sha256, leftMs));
+  }
+
+  whyShared(key: string, original: Original, checked: CheckContext): Promise<string | undefined> {
+    return this.originals.whyShared(key, original, checked);
   }
 
   restore(key: string, original: Original): Promise<void> {
@@ -59,8 +87,8 @@ abstract class PathBackend implements Backend {
     return this.originals.differs(key, was);
   }
 
-  /** What the entry says of owner, group and mode. Throws Refused when that is none. */
-  protected async asked({ spec }: ConfigEntry): Promise<AskedAttributes> {
+  /** The owner, group and mode in the entry. Throws Refused if one is invalid. */
+  protected async attributes({ spec }: ConfigEntry): Promise<DesiredAttributes> {
     const { root } = this.surroundings;
     const mode = modeOf(spec['mode']);
     const uid = await idOf(root, 'passwd', spec['owner']);
@@ -78,73 +106,87 @@ abstract class PathBackend implements Backend {
   }
 }
 
-/** `File {path, content, mode, owner, group}`: replaced as a whole; a link at the path itself is replaced, too. */
+/** `File {path, content, mode, owner, group}`: replaced as a whole. A link at the path itself is replaced too. */
 class FileBackend extends PathBackend {
   async check(entry: ConfigEntry, checked: CheckContext): Promise<void> {
-    const content = contentOf(entry);
-    const asked = await this.asked(entry);
+    const content = this.content(entry);
+    const attributes = await this.attributes(entry);
     const { path } = entry.spec;
     if (typeof path === 'string' && path.endsWith('/'))
       throw new RefusedError('content', `path ${path} ends with "/", so it names a directory`);
     const id = `File/${entry.name}`;
-    await checkPath(this.surroundings, { id, path: path as string, wrong: 'directory', asked, content }, checked);
+    await checkPath(
+      this.surroundings,
+      { id, path: path as string, wrong: 'directory', desired: attributes, content },
+      checked,
+    );
   }
 
   async apply(entry: ConfigEntry): Promise<void> {
-    await ensureFile(this.surroundings.root, this.title(entry), contentOf(entry), await this.asked(entry));
+    await ensureFile(this.surroundings.root, this.title(entry), this.content(entry), await this.attributes(entry));
   }
 
   async differs(entry: ConfigEntry): Promise<string | undefined> {
-    return fileDiffers(this.surroundings.root, this.title(entry), contentOf(entry), await this.asked(entry));
+    return fileDiffers(this.surroundings.root, this.title(entry), this.content(entry), await this.attributes(entry));
+  }
+
+  private content(entry: ConfigEntry): Content {
+    const ref = objectRefOf(entry);
+    if (ref !== undefined) return this.surroundings.contents.content(ref.sha256);
+    if (entry.spec['contentFrom'] !== undefined)
+      throw new RefusedError('content', 'contentFrom needs an object and its sha256');
+    return bytesContent(contentOf(entry));
   }
 }
 
 /**
- * `Directory {path, mode, owner, group}`: exists, with these; a link to a directory is followed. Its content is not its
- * business, and is never removed with it.
+ * `Directory {path, mode, owner, group}`: exists with these attributes. A link to a directory is followed. Its content
+ * is not managed, and never removed.
  */
 class DirectoryBackend extends PathBackend {
   async check(entry: ConfigEntry, checked: CheckContext): Promise<void> {
-    const asked = await this.asked(entry);
+    const attributes = await this.attributes(entry);
     const path = entry.spec['path'] as string;
     await checkPath(
       this.surroundings,
-      { id: `Directory/${entry.name}`, path, wrong: 'file', asked, follow: true },
+      { id: `Directory/${entry.name}`, path, wrong: 'file', desired: attributes, follow: true },
       checked,
     );
   }
 
   async apply(entry: ConfigEntry): Promise<void> {
     if ((await this.differs(entry)) === undefined) return;
-    await putDirectory(this.surroundings.root, this.title(entry), await this.asked(entry), { follow: true });
+    await putDirectory(this.surroundings.root, this.title(entry), await this.attributes(entry), { follow: true });
   }
 
   async differs(entry: ConfigEntry): Promise<string | undefined> {
     const now = await pathStateAt(this.surroundings.root, this.title(entry), true);
-    if (now.state !== 'directory') return now.state === 'absent' ? 'missing' : `is a ${now.state}`;
-    return attributesDiffer(now, await this.asked(entry));
+    if (now.state !== 'directory') return isInstead(now);
+    return attributesDiffer(now, await this.attributes(entry));
   }
 }
 
-/** `Link {path, target}`: a symbolic link. What it points to is not its business. */
+/** `Link {path, target}`: a symbolic link. Its target is not managed. */
 class LinkBackend extends PathBackend {
   async check(entry: ConfigEntry, checked: CheckContext): Promise<void> {
     targetOf(entry);
     const path = entry.spec['path'] as string;
-    await checkPath(this.surroundings, { id: `Link/${entry.name}`, path, wrong: 'directory', asked: {} }, checked);
+    await checkPath(this.surroundings, { id: `Link/${entry.name}`, path, wrong: 'directory', desired: {} }, checked);
   }
 
   async apply(entry: ConfigEntry): Promise<void> {
     const { root } = this.surroundings;
-    if ((await this.differs(entry)) === undefined) return clearTemporary(root, this.title(entry));
+    if ((await this.differs(entry)) === undefined) return removeLeftovers(root, this.title(entry));
     await putLink(root, this.title(entry), targetOf(entry));
   }
 
   async differs(entry: ConfigEntry): Promise<string | undefined> {
     const now = await pathStateAt(this.surroundings.root, this.title(entry));
-    if (now.state !== 'symlink') return now.state === 'absent' ? 'missing' : `is a ${now.state}`;
+    if (now.state !== 'symlink') return isInstead(now);
     const target = targetOf(entry);
-    return now.target === target ? undefined : `points to ${now.target} instead of ${target}`;
+    return now.target === target && now.bytes === undefined
+      ? undefined
+      : `points to ${now.target} instead of ${target}`;
   }
 }
 
@@ -166,7 +208,7 @@ export const directoryBackend: BackendFactory = {
 function contentOf(entry: ConfigEntry): Buffer {
   const { content, encoding } = entry.spec;
   if (content !== undefined && typeof content !== 'string') throw new RefusedError('content', 'content must be text');
-  // A later version may know more encodings: this one must not write the text instead.
+  // A later version may support more encodings. This one must not write the encoded text instead.
   if (encoding !== undefined && encoding !== 'base64')
     throw new RefusedError('content', `encoding ${JSON.stringify(encoding)} is unknown`);
   return Buffer.from(content ?? '', encoding ?? 'utf8');
@@ -175,7 +217,7 @@ function contentOf(entry: ConfigEntry): Buffer {
 function targetOf(entry: ConfigEntry): string {
   const { target } = entry.spec;
   if (typeof target !== 'string' || target === '' || target.includes('\0'))
-    throw new RefusedError('content', `target ${JSON.stringify(target)} is nothing that a link can point to`);
+    throw new RefusedError('content', `target ${JSON.stringify(target)} is not a valid target of a link`);
   return target;
 }
 

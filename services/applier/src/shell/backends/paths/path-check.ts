@@ -1,32 +1,35 @@
-import { RefusedError, type CheckContext, type Surroundings } from '../../ports.js';
+import type { Content } from '../../content.js';
+import { RefusedError, type CheckContext, type ManagedPlace, type Surroundings } from '../../ports.js';
+import { severalNames } from './path-changes.js';
+import { attributesDiffer, comparing, octal } from './path-differences.js';
 import {
-  attributesDiffer,
+  assertEmpty,
   fileAt,
-  octal,
+  isMountPoint,
+  mounted,
   pathStateAt,
-  severalNames,
-  type AskedAttributes,
+  type DesiredAttributes,
   type PathRead,
 } from './path-state.js';
 import { normalized, partsOf } from './rooted-path.js';
 
-/** A path that an entry will make so. */
+/** A path with what an entry will create there. */
 export interface CheckedPath {
   /** The entry, as `Kind/name`. */
   readonly id: string;
   readonly path: string;
-  /** What must not stand there, unless Sluice put it there. */
+  /** What must not exist there, unless Sluice created it. */
   readonly wrong: 'directory' | 'file';
-  readonly asked: AskedAttributes;
-  /** Of a file. */
-  readonly content?: Buffer;
-  /** A link at the path itself is followed. */
+  readonly desired: DesiredAttributes;
+  /** Only for files. */
+  readonly content?: Content;
+  /** Whether a link at the path itself is followed. */
   readonly follow?: boolean;
 }
 
 /**
- * Refuses a path that cannot become what it should be, or that could not be restored: nothing has been changed yet. It
- * depends on this machine alone, so other nodes may have the config.
+ * Refuses a path at which the entry cannot be created, or that could not be restored. Nothing has been changed yet. The
+ * result depends only on this machine, so other nodes may accept the config.
  */
 export async function checkPath(surroundings: Surroundings, target: CheckedPath, checked: CheckContext): Promise<void> {
   const { root, aliases } = surroundings;
@@ -40,43 +43,67 @@ export async function checkPath(surroundings: Surroundings, target: CheckedPath,
       throw new RefusedError('content', `is below a path that is a ${what}: ${other.kind}/${other.name}`);
     }
   }
-  const read = await fileAt(root, path, { follow, wants: ({ size }) => size === target.content?.length });
+  const looked = target.content === undefined ? {} : comparing(target.content);
+  const read = await fileAt<boolean>(root, path, { follow, ...looked });
   const { state } = read.now;
   if (state === 'other') throw inTheWay(`${path} is neither a file, a directory nor a symbolic link`);
   if (state === wrong && !checked.taken.has(aliases.key(path))) throw inTheWay(`${path} is a ${wrong}`);
+  if (state === 'directory' && wrong === state && wasLeaf(surroundings, path, checked)) await assertEmpty(root, path);
   if (state === 'symlink' && target.content !== undefined && (await leadsToDirectory(root, path)))
     throw inTheWay(`${path} is a symbolic link to a directory`);
   assertOnlyOne(target, path, read, checked);
   assertNotState(surroundings, path, read);
   assertEnterable(target, read);
-  const { mode } = target.asked;
+  const { mode } = target.desired;
   if (mode !== undefined && isPrivileged(mode)) assertAllowed(surroundings, `mode ${octal(mode)}`);
   if (changes(target, read)) await assertRestorable(surroundings, target, read);
+  if (isReplaced(target, read) && (await isMountPoint(root, path, follow))) throw mounted(path, NOT_REPLACED);
 }
+
+/** Whether the config in force has a file or a link at the path. Then somebody else has put there what is there now. */
+const wasLeaf = ({ aliases }: Surroundings, path: string, { from }: CheckContext): boolean =>
+  from.fragments.some(
+    ({ kind, spec }) => (kind === 'File' || kind === 'Link') && aliases.key(spec['path']) === aliases.key(path),
+  );
+
+/** A path, and whether the file there already has the content. */
+type PathReading = PathRead<boolean>;
 
 const leadsToDirectory = async (root: string, path: string): Promise<boolean> =>
   // A link that must not be followed is replaced.
   (await pathStateAt(root, path, true).catch(() => undefined))?.state === 'directory';
 
-/** What a review could not know: links on this node let two paths lead to one place. */
-function assertOnlyOne({ id }: CheckedPath, path: string, { place }: PathRead, { places }: CheckContext): void {
+/** Not visible to a review: because of links on this node, two paths lead to one place. */
+function assertOnlyOne({ id }: CheckedPath, path: string, read: PathReading, { places }: CheckContext): void {
+  const { place, link } = read;
   const other = places.get(place);
-  if (other !== undefined && other.path !== path)
-    throw inTheWay(`${path} leads to the same place as ${other.path} of ${other.id} on this node`);
-  places.set(place, { id, path });
+  if (other !== undefined && other.path !== path) throw inTheWay(sharedText(path, link, other));
+  places.set(place, { id, path, link });
 }
 
-function assertNotState({ stateFolder }: Surroundings, path: string, { real, parent }: PathRead): void {
-  const { identity, path: folder } = stateFolder;
-  const isInside = folder !== undefined && (real === folder || real.startsWith(`${folder}/`));
-  if (isInside || parent?.identity === identity)
+/** Says that two paths lead to one place, and why. */
+export function sharedText(
+  path: string,
+  link: string | undefined,
+  other: Omit<ManagedPlace, 'id'> & { readonly id?: string },
+): string {
+  const through = link ?? other.link;
+  const because = through === undefined ? ' on this node' : `, because ${through} is a link`;
+  return `${path} leads to the same place as ${other.path}${other.id === undefined ? '' : ` of ${other.id}`}${because}`;
+}
+
+function assertNotState({ stateFolder }: Surroundings, path: string, { now, within, place }: PathReading): void {
+  const folders = now.state === 'directory' ? [...within, now.identity] : within;
+  if (folders.some((folder) => stateFolder.folders.has(folder)))
     throw inTheWay(`${path} is in the state folder of the applier, which no fragment may change`);
+  if (stateFolder.links.has(place))
+    throw inTheWay(`${path} is a link that leads to the state folder of the applier, which no fragment may change`);
 }
 
-/** In a user's folder they could put any directory there: one of somebody else's must not change. */
-function assertEnterable({ follow = false, asked, path }: CheckedPath, { now, parent }: PathRead): void {
+/** In a folder of a user, that user could put any directory there. A directory of somebody else must not change. */
+function assertEnterable({ follow = false, desired, path }: CheckedPath, { now, parent }: PathReading): void {
   if (!follow || parent === undefined || parent.uid === 0) return;
-  const uids = [asked.uid, now.state === 'directory' ? now.uid : undefined];
+  const uids = [desired.uid, now.state === 'directory' ? now.uid : undefined];
   const other = uids.find((uid) => uid !== undefined && uid !== parent.uid);
   if (other !== undefined)
     throw inTheWay(
@@ -84,20 +111,26 @@ function assertEnterable({ follow = false, asked, path }: CheckedPath, { now, pa
     );
 }
 
-function changes({ asked, content }: CheckedPath, { now, content: found }: PathRead): boolean {
+function changes({ desired }: CheckedPath, { now, content: isSame }: PathReading): boolean {
   if (now.state !== 'file' && now.state !== 'directory') return false;
-  if (now.state === 'file' && (found === undefined || content?.equals(found) !== true)) return true;
-  return attributesDiffer(now, asked) !== undefined;
+  if (now.state === 'file' && isSame !== true) return true;
+  return attributesDiffer(now, desired) !== undefined;
 }
 
-/** Without these, a rollback could not bring back what is there. */
-async function assertRestorable(surroundings: Surroundings, target: CheckedPath, { now }: PathRead): Promise<void> {
-  const { path, asked, follow = false } = target;
-  if (now.state === 'file' && now.links > 1 && asked.breaksLinks !== true) throw severalNames(path, now.links);
+const NOT_REPLACED =
+  'it cannot be replaced: unmount it first, or manage the file that is mounted there by its own path';
+
+/** Whether something else will be put where the path leads. A directory keeps its place. */
+const isReplaced = (target: CheckedPath, read: PathReading): boolean =>
+  read.now.state === 'file' ? changes(target, read) : read.now.state === 'directory' && target.wrong === 'directory';
+
+/** Without these, a rollback could not restore what exists now. */
+async function assertRestorable(surroundings: Surroundings, target: CheckedPath, { now }: PathReading): Promise<void> {
+  const { path, desired, follow = false } = target;
+  if (now.state === 'file' && now.links > 1 && desired.breaksLinks !== true) throw severalNames(path, now.links);
   if ('mode' in now && isPrivileged(now.mode)) assertAllowed(surroundings, `${path} with mode ${octal(now.mode)}`);
   const { extra } = await fileAt(surroundings.root, path, { full: true, follow });
-  if (extra?.xattrs?.[CAPABILITIES] !== undefined)
-    assertAllowed(surroundings, `${path}, which gives capabilities to who runs it,`);
+  if (extra?.xattrs?.[CAPABILITIES] !== undefined) assertAllowed(surroundings, `${path}, which has file capabilities,`);
 }
 
 const PRIVILEGED = 0o6000;
@@ -107,7 +140,7 @@ const isPrivileged = (mode: number): boolean => (mode & PRIVILEGED) !== 0;
 function assertAllowed({ allowSetuid }: Surroundings, what: string): void {
   if (!allowSetuid)
     throw inTheWay(
-      `${what} needs the setting --allow-setuid of this node: setuid, setgid and file capabilities let others act as the owner`,
+      `${what} needs --allow-setuid on this node: setuid, setgid and file capabilities let others act as the owner`,
     );
 }
 

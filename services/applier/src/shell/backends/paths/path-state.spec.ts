@@ -1,13 +1,16 @@
+import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
   closeSync,
+  existsSync,
   linkSync,
   lstatSync,
   mkdirSync,
   openSync,
   readFileSync,
   readlinkSync,
+  rmSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -62,6 +65,21 @@ describe('a file that replaces another', () => {
     expect(lstatSync(host.path('f')).mtimeMs).toBe(1_000_000_500);
   });
 
+  it.each(['1969-12-31 23:59:59.5', '1969-12-31 23:59:58', '1901-01-01 00:00:00.000000001', '2299-01-01 00:00:00.9'])(
+    'comes back with its time of %s',
+    async (time) => {
+      writeFileSync(host.path('f'), 'mine');
+      execFileSync('touch', ['-d', `${time} UTC`, host.path('f')]);
+      const before = lstatSync(host.path('f'), { bigint: true }).mtimeNs;
+      await host.start();
+      expect(await host.bus.roll(config(file('/f', 'x'), ...shut))).toMatchObject({ kind: 'failed', restored: true });
+      expect(lstatSync(host.path('f'), { bigint: true }).mtimeNs).toBe(before);
+      expect(await host.bus.roll(config(file('/f', 'x')))).toMatchObject({ kind: 'applied' });
+      expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied', hash: EMPTY_HASH });
+      expect(lstatSync(host.path('f'), { bigint: true }).mtimeNs).toBe(before);
+    },
+  );
+
   itAsRoot(as('belongs to whom the fragment says, by name or number'), async () => {
     mkdirSync(host.path('etc'));
     writeFileSync(host.path('etc/passwd'), 'web:x:3333:1::/:/bin/sh\n');
@@ -81,7 +99,7 @@ describe('a file that replaces another', () => {
     expect([ghost.kind, ghost.reason]).toEqual(['failed', expect.stringContaining('there is no user ghost')]);
   });
 
-  it('is refused where it has other names, unless they may keep the old content', async () => {
+  it('is refused if it has other hard links, unless they may keep the old content', async () => {
     writeFileSync(host.path('f'), 'mine');
     linkSync(host.path('f'), host.path('other'));
     await host.start();
@@ -125,6 +143,33 @@ describe('a rollback', () => {
     // One that deletes them is undone in the same way.
     expect(await host.bus.roll(config(...shut))).toMatchObject({ kind: 'invalid', restored: true });
     expect(seen()).toEqual(before);
+  });
+});
+
+describe('a link whose target is not UTF-8', () => {
+  const target = Buffer.from('bad\xff\xfename', 'latin1');
+  const seen = (): Buffer => readlinkSync(host.path('l'), { encoding: 'buffer' });
+
+  it.each([
+    ['Link', { kind: 'Link', name: 'l', spec: { path: '/l', target: 'bad\ufffd\ufffdname' } }],
+    ['File', file('/l', 'x')],
+  ])('is the same after a %s in its place failed or was deleted', async (_kind, entry) => {
+    symlinkSync(target, host.path('l'));
+    await host.start();
+    expect(await host.bus.roll(config(entry, ...shut))).toMatchObject({ kind: 'failed', restored: true });
+    expect(seen()).toEqual(target);
+    expect(await host.bus.roll(config(entry))).toMatchObject({ kind: 'applied', changed: ['/l'] });
+    expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied', hash: EMPTY_HASH });
+    expect(seen()).toEqual(target);
+  });
+
+  it('is not followed to what has the same name as a text', async () => {
+    symlinkSync(target, host.path('l'));
+    mkdirSync(host.path(target.toString()));
+    await host.start();
+    const report = await host.bus.roll(config(file('/l/x', 'x')));
+    expect(report).toMatchObject({ kind: 'failed', restored: true });
+    expect(report.reason).toContain('/l is a symbolic link whose target is not UTF-8');
   });
 });
 
@@ -174,6 +219,28 @@ describe('two paths that lead to one place', () => {
     expect(readFileSync(host.path('usr/bin/y'), 'utf8')).toBe('mine');
   });
 
+  it('are told apart when such a link is switched: nothing is written until the applier restarts', async () => {
+    for (const folder of ['srv/d1', 'srv/d2']) mkdirSync(host.path(folder), { recursive: true });
+    writeFileSync(host.path('srv/d2/x'), 'precious');
+    symlinkSync('srv/d1', host.path('data'));
+    const applier = await host.start();
+    expect(await host.bus.roll(config(file('/data/x', 'v1')))).toMatchObject({ kind: 'applied' });
+    rmSync(host.path('data'));
+    symlinkSync('srv/d2', host.path('data'));
+    const switched = '/data leads to /srv/d2, but led to /srv/d1 when the applier started: restart the applier';
+    const reason = expect.stringContaining(switched) as string;
+    expect(await host.bus.roll(config(file('/data/x', 'v2')))).toMatchObject({ kind: 'failed', reason });
+    const other = config(file('/data/x', 'v1'), file('/other', 'x'));
+    expect(await host.bus.roll(other)).toMatchObject({ kind: 'applied', changed: ['/other'], reason });
+    expect(readFileSync(host.path('srv/d2/x'), 'utf8')).toBe('precious');
+    await applier.stop();
+    await host.start();
+    expect(await host.bus.roll(config(file('/data/x', 'v2')))).toMatchObject({ kind: 'applied' });
+    expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied', hash: EMPTY_HASH });
+    expect(readFileSync(host.path('srv/d2/x'), 'utf8')).toBe('precious');
+    expect(existsSync(host.path('srv/d1/x'))).toBe(false);
+  });
+
   it('are refused where only the node knows of the link', async () => {
     mkdirSync(host.path('srv/real'), { recursive: true });
     symlinkSync('real', host.path('srv/alias'));
@@ -208,6 +275,123 @@ describe('what is refused before anything begins', () => {
     expect(readFileSync(join(state, 'journal.json'), 'utf8')).toContain('sha256');
   });
 
+  itAsRoot(as('is the state folder of the applier, also through a mount'), async () => {
+    const state = host.path('var/state');
+    for (const path of ['var/state/originals', 'mnt/all', 'mnt/one']) mkdirSync(host.path(path), { recursive: true });
+    const mode = lstatSync(state).mode & 0o777;
+    const mounts = [
+      ['var', 'mnt/all'],
+      ['var/state/originals', 'mnt/one'],
+    ] as const;
+    for (const [from, to] of mounts) execFileSync('mount', ['--bind', host.path(from), host.path(to)]);
+    try {
+      await host.start({ stateDir: state });
+      for (const entry of [
+        file('/mnt/all/state/journal.json', 'x'),
+        file('/mnt/all/state/originals/x', 'x'),
+        file('/mnt/all/state/new/x', 'x'),
+        file('/mnt/one/x', 'x'),
+        directory('/mnt/all/state', '0777'),
+        directory('/mnt/all/state/configs', '0777'),
+      ]) {
+        const report = await host.bus.roll(config(entry));
+        expect([report.kind, report.reason]).toEqual(['failed', expect.stringContaining('in the state folder')]);
+      }
+      expect(lstatSync(state).mode & 0o777).toBe(mode);
+      expect(await host.bus.roll(config(file('/mnt/all/x', 'x')))).toMatchObject({ kind: 'applied' });
+    } finally {
+      await host.stop();
+      for (const [, to] of mounts) execFileSync('umount', [host.path(to)]);
+    }
+  });
+
+  describe('what something is mounted on', () => {
+    const MOUNT = 'is a mount point, so';
+    /** Mounts one path of the node on another while a test runs. */
+    async function whileMounted(from: string, to: string, work: () => Promise<void>): Promise<void> {
+      execFileSync('mount', ['--bind', host.path(from), host.path(to)]);
+      try {
+        await work();
+      } finally {
+        await host.stop();
+        execFileSync('umount', [host.path(to)]);
+      }
+    }
+    const refusedWith = (reason: string) => ({ kind: 'failed', restored: true, untouched: true, reason });
+
+    itAsRoot(as('is a file or link, which would replace it'), async () => {
+      writeFileSync(host.path('a'), 'a');
+      writeFileSync(host.path('b'), 'b');
+      await host.start();
+      await whileMounted('a', 'b', async () => {
+        const why = `/b ${MOUNT} it cannot be replaced: unmount it first, or manage the file that is mounted there by its own path`;
+        expect(await host.bus.roll(config(file('/b', 'new')))).toMatchObject(refusedWith(`File/b: ${why}`));
+        const link: ConfigEntry = { kind: 'Link', name: 'l', spec: { path: '/b', target: 'a' } };
+        expect(await host.bus.roll(config(link))).toMatchObject(refusedWith(`Link/l: ${why}`));
+        // Nothing has to be written.
+        expect(await host.bus.roll(config(file('/b', 'a')))).toMatchObject({ kind: 'applied' });
+        expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied' });
+      });
+      expect(readFileSync(host.path('b'), 'utf8')).toBe('b');
+    });
+
+    itAsRoot(as('is a directory or file that would be removed'), async () => {
+      mkdirSync(host.path('a'));
+      writeFileSync(host.path('x'), 'x');
+      const good = config(directory('/b', '0755'), file('/f', 'f'));
+      await host.start();
+      expect(await host.bus.roll(good)).toMatchObject({ kind: 'applied' });
+      await whileMounted('a', 'b', async () => {
+        const rest = config(file('/f', 'f'));
+        expect(await host.bus.roll(rest)).toMatchObject(
+          refusedWith(`/b: /b ${MOUNT} Directory/d-b cannot be deleted: unmount it first`),
+        );
+        expect(await host.bus.roll(config(directory('/b', '0700'), file('/f', 'f')))).toMatchObject({
+          kind: 'applied',
+        });
+      });
+      await host.start();
+      await whileMounted('x', 'f', async () => {
+        expect(await host.bus.roll(config(directory('/b', '0700')))).toMatchObject(
+          refusedWith(`/f: /f ${MOUNT} File/f cannot be deleted: unmount it first`),
+        );
+      });
+      await host.start();
+      expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied' });
+      expect(Object.keys(host.tree())).not.toEqual(expect.arrayContaining(['b']));
+    });
+  });
+
+  it('is a link that leads to the state folder of the applier, and what it leads to', async () => {
+    mkdirSync(host.path('data/lib'), { recursive: true });
+    mkdirSync(host.path('disk/st/originals'), { recursive: true });
+    mkdirSync(host.path('var'));
+    symlinkSync('../data/lib', host.path('var/lib'));
+    symlinkSync('disk', host.path('other'));
+    symlinkSync('../../other/st', host.path('data/lib/sluice'));
+    await host.start({ stateDir: host.path('var/lib/sluice') });
+    const seen = (): readonly string[] => Object.keys(host.tree()).filter((path) => !path.startsWith('disk/st/'));
+    const before = seen();
+    const link = (path: string): ConfigEntry => ({ kind: 'Link', name: 'l', spec: { path, target: '/tmp' } });
+    for (const entry of [
+      link('/var/lib'),
+      link('/other'),
+      link('/data/lib/sluice'),
+      file('/disk/st/originals/x', 'x'),
+      directory('/disk/st', '0777'),
+      directory('/var/lib/sluice', '0777'),
+    ]) {
+      const report = await host.bus.roll(config(entry));
+      expect([entry, report.kind, report.reason]).toEqual([
+        entry,
+        'failed',
+        expect.stringContaining('the state folder of the applier, which no fragment may change'),
+      ]);
+    }
+    expect(seen()).toEqual(before);
+    expect(await host.bus.roll(config(directory('/var/lib', '0750')))).toMatchObject({ kind: 'applied' });
+  });
+
   it.each([
     ['a file that gets setuid', [file('/new', 'x', '4755')]],
     ['a directory that gets setgid', [directory('/new', '2775')]],
@@ -220,7 +404,7 @@ describe('what is refused before anything begins', () => {
     const applier = await host.start();
     const report = await host.bus.roll(config(...fragments));
     expect(report).toMatchObject({ kind: 'failed', restored: true, hash: EMPTY_HASH });
-    expect(report.reason).toContain('needs the setting --allow-setuid of this node');
+    expect(report.reason).toContain('needs --allow-setuid on this node');
     expect(host.tree()).toEqual(before);
     await applier.stop();
     await host.start({ allowSetuid: true });

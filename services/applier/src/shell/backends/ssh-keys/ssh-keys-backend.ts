@@ -1,28 +1,39 @@
 import { join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
-import type { Original, Originals } from '../../../core/index.js';
+import type { Json, Original } from '../../../core/index.js';
 import { mayWrite } from '../../host/host.js';
-import { RefusedError, type Backend, type BackendFactory, type CheckContext, type Surroundings } from '../../ports.js';
+import {
+  RefusedError,
+  type Backend,
+  type BackendFactory,
+  type CheckContext,
+  type SaveContext,
+  type Surroundings,
+} from '../../ports.js';
 import { blockOf, withBlock, withoutBlock } from '../marked-block.js';
 import { normalized } from '../paths/rooted-path.js';
-import { clearTemporary, fileAt, putDirectory, putFile, remove, pathStateAt } from '../paths/path-state.js';
-import { homesOf, userOf, type SshUser } from './ssh-user.js';
+import { removeLeftovers, putDirectory, putFile, remove } from '../paths/path-changes.js';
+import { isInstead } from '../paths/path-differences.js';
+import { fileAt, pathStateAt, type DesiredAttributes } from '../paths/path-state.js';
+import { folderOfUser, homesOf, isInPasswd, pathsIn, userOf, type SshPaths, type SshUser } from './ssh-user.js';
 
 const PREFIX = 'ssh-keys:';
+/** In bytes. It is read as a whole, and its user can make it larger than the memory. */
+const LONGEST = 16 * 2 ** 20;
 const USER = /^[a-z_][a-z0-9_.-]{0,30}\$?$/;
 
-/** What there was not before Sluice: it goes again when nothing of others is in it. */
+/** What did not exist before Sluice. It is removed again unless others added something to it. */
 interface SshKeysOriginal {
   readonly madeFile: boolean;
   readonly madeFolder: boolean;
+  /** The home of the user, if /etc/passwd had it then. */
+  readonly localHome?: string;
 }
 
-/**
- * `SshKeys {user, keys}`: lines of its own in the user's authorized_keys, between marks; all other lines are left
- * alone.
- */
+/** `SshKeys {user, keys}`: marked lines in the user's authorized_keys. All other lines stay unchanged. */
 class SshKeysBackend implements Backend {
   readonly kind = 'SshKeys';
+  readonly isIndependent = true;
 
   private readonly root: string;
 
@@ -32,6 +43,10 @@ class SshKeysBackend implements Backend {
 
   resources(entry: ConfigEntry): readonly string[] {
     return [`${PREFIX}${String(entry.spec['user'])}/${entry.name}`];
+  }
+
+  folderOf(key: string): Promise<string | undefined> {
+    return folderOfUser(this.root, userOfKey(key));
   }
 
   title(entry: ConfigEntry): string {
@@ -49,79 +64,105 @@ class SshKeysBackend implements Backend {
     await this.text(user);
   }
 
-  async original(key: string, known: Originals): Promise<Original> {
-    const { name, user } = await this.ofKey(key);
+  async original(key: string, _entry: ConfigEntry, { originals }: SaveContext): Promise<Original> {
+    const name = nameOfKey(key);
+    const user = await userOf(this.root, userOfKey(key));
     const file = await pathStateAt(this.root, user.file);
     const folder = await pathStateAt(this.root, user.folder);
-    // What another fragment for this user made goes with the last of them.
-    const others = Object.entries(known)
+    // The file that another fragment for this user created is removed with the last of them.
+    const others = Object.entries(originals)
       .filter(([other]) => other.startsWith(`${PREFIX}${user.name}/`))
       .map(([, { was }]) => was as unknown as SshKeysOriginal);
     const was: SshKeysOriginal = {
       madeFile: file.state === 'absent' || others.some(({ madeFile }) => madeFile),
       madeFolder: folder.state === 'absent' || others.some(({ madeFolder }) => madeFolder),
+      ...((await isInPasswd(this.root, user.name)) === true ? { localHome: user.home } : {}),
     };
     if (blockOf((await this.text(user)) ?? '', name) !== undefined)
       throw new RefusedError('node', `${user.file} already has keys of ${name} that this applier did not write`);
     return { kind: this.kind, was: { ...was }, made: [] };
   }
 
-  async restore(key: string, original: Original): Promise<void> {
-    const { name, user } = await this.ofKey(key);
-    const was = original.was as unknown as SshKeysOriginal;
-    const text = await this.text(user);
-    await clearTemporary(this.root, user.file);
-    if (text !== undefined) {
-      const rest = withoutBlock(text, name);
-      if (rest === '' && was.madeFile) await remove(this.root, user.file);
-      else if (rest !== text) await this.write(user, rest);
-    }
-    if (was.madeFolder) await remove(this.root, user.folder);
+  async whyShared(key: string, { was }: Original): Promise<undefined> {
+    await this.placeOf(key, was as unknown as SshKeysOriginal);
+    return undefined;
   }
 
-  async differsFromOriginal(key: string): Promise<string | undefined> {
-    const { name, user } = await this.ofKey(key);
-    return blockOf((await this.text(user)) ?? '', name) === undefined
+  async restore(key: string, original: Original): Promise<void> {
+    const was = original.was as unknown as SshKeysOriginal;
+    const { folder, file } = await this.placeOf(key, was);
+    const text = await this.text({ file });
+    await removeLeftovers(this.root, file);
+    if (text !== undefined) {
+      const rest = withoutBlock(text, nameOfKey(key));
+      if (rest === '' && was.madeFile) await remove(this.root, file);
+      else if (rest !== text) await this.write(file, rest);
+    }
+    if (was.madeFolder) await remove(this.root, folder);
+  }
+
+  async differsFromOriginal(key: string, was: Json): Promise<string | undefined> {
+    const { file } = await this.placeOf(key, was as unknown as SshKeysOriginal);
+    return blockOf((await this.text({ file })) ?? '', nameOfKey(key)) === undefined
       ? undefined
-      : `its keys are still in ${user.file}`;
+      : `its keys are still in ${file}`;
+  }
+
+  /**
+   * Where keys that were added are now. If the user was removed from /etc/passwd, they can only be in the home that it
+   * had: where that is gone, nothing is left of them. Any other user may still exist, and the keys with it.
+   */
+  private async placeOf(key: string, { localHome }: SshKeysOriginal): Promise<SshPaths> {
+    const user = userOfKey(key);
+    try {
+      return await userOf(this.root, user);
+    } catch (error) {
+      if (localHome !== undefined && (await isInPasswd(this.root, user)) === false) return pathsIn(localHome);
+      const name = nameOfKey(key);
+      const wayOut = `create it until ${name} is deleted, or make the name service that has it answer`;
+      throw new RefusedError('node', `${name} cannot be deleted: ${(error as Error).message}: ${wayOut}`);
+    }
   }
 
   async apply(entry: ConfigEntry): Promise<void> {
     const user = await this.user(entry);
-    await clearTemporary(this.root, user.file);
+    await removeLeftovers(this.root, user.file);
     if ((await this.differs(entry)) === undefined) return;
     if ((await pathStateAt(this.root, user.folder)).state === 'absent')
       await putDirectory(this.root, user.folder, { mode: 0o700, uid: user.uid, gid: user.gid });
-    await this.write(user, withBlock((await this.text(user)) ?? '', this.title(entry), keysOf(entry)));
+    const text = await this.text(user);
+    // A new file must belong to the user alone, or sshd ignores it.
+    const attributes = text === undefined ? { mode: 0o600, uid: user.uid, gid: user.gid } : {};
+    await this.write(user.file, withBlock(text ?? '', this.title(entry), keysOf(entry)), attributes);
   }
 
   async differs(entry: ConfigEntry): Promise<string | undefined> {
     const user = await this.user(entry);
-    const found = blockOf((await this.text(user)) ?? '', this.title(entry));
-    if (found === undefined) return `its keys are missing in ${user.file}`;
+    const block = blockOf((await this.text(user)) ?? '', this.title(entry));
+    if (block === undefined) return `its keys are missing in ${user.file}`;
     const keys = keysOf(entry);
-    return found.length === keys.length && found.every((line, i) => line === keys[i])
+    return block.length === keys.length && block.every((line, i) => line === keys[i])
       ? undefined
       : `other keys in ${user.file}`;
   }
 
-  /** The content of the file; undefined where there is none. */
-  private async text(user: SshUser): Promise<string | undefined> {
-    const {
-      now: { state },
-      content,
-    } = await fileAt(this.root, user.file, { wants: () => true });
-    if (state === 'absent') return undefined;
-    if (content === undefined) throw new RefusedError('node', `${user.file} is a ${state}`);
-    // Byte for byte: what others wrote there need not be UTF-8.
+  /** The content of the file; undefined if it does not exist. */
+  private async text({ file }: Pick<SshPaths, 'file'>): Promise<string | undefined> {
+    const { now, content } = await fileAt(this.root, file, { wants: ({ size }) => size <= LONGEST });
+    if (now.state === 'absent') return undefined;
+    if (now.state !== 'file') throw new RefusedError('node', `${file} ${isInstead(now)}`);
+    if (content === undefined)
+      throw new RefusedError(
+        'node',
+        `${file} has ${now.size} bytes, and at most ${LONGEST} are read: remove what does not belong there`,
+      );
+    // Byte for byte, because the lines of others need not be UTF-8.
     return content.toString('latin1');
   }
 
-  /** With the mode and owner that it has; sshd takes a new one only if it is the user's alone. */
-  private async write(user: SshUser, text: string): Promise<void> {
-    const isNew = (await pathStateAt(this.root, user.file)).state === 'absent';
-    const asked = isNew ? { mode: 0o600, uid: user.uid, gid: user.gid } : {};
-    await putFile(this.root, user.file, Buffer.from(text, 'latin1'), asked);
+  /** Keeps the mode and owner of an existing file. */
+  private async write(file: string, text: string, attributes: DesiredAttributes = {}): Promise<void> {
+    await putFile(this.root, file, Buffer.from(text, 'latin1'), attributes);
   }
 
   private user({ spec }: ConfigEntry): Promise<SshUser> {
@@ -130,23 +171,18 @@ class SshKeysBackend implements Backend {
       throw new RefusedError('content', `user ${JSON.stringify(user)} is not a valid user name`);
     return userOf(this.root, user);
   }
-
-  private async ofKey(key: string): Promise<{ readonly name: string; readonly user: SshUser }> {
-    const slash = key.indexOf('/');
-    return {
-      name: `SshKeys/${key.slice(slash + 1)}`,
-      user: await userOf(this.root, key.slice(PREFIX.length, slash)),
-    };
-  }
 }
 
-/** Where there are users whose homes can be written. */
+/** Available if there are users whose homes can be written. */
 export const sshKeysBackend: BackendFactory = {
   capabilities: ({ root }) => (homesOf(root).some((home) => mayWrite(join(root, home))) ? ['kind:SshKeys'] : []),
   create: (surroundings) => new SshKeysBackend(surroundings),
 };
 
-/** The lines, in latin1 as the file is handled. */
+const nameOfKey = (key: string): string => `SshKeys/${key.slice(key.indexOf('/') + 1)}`;
+const userOfKey = (key: string): string => key.slice(PREFIX.length, key.indexOf('/'));
+
+/** The lines, in latin1 like the file. */
 function keysOf({ spec }: ConfigEntry): readonly string[] {
   const { keys } = spec;
   if (

@@ -1,11 +1,13 @@
 import {
   appendFileSync,
+  existsSync,
   lchownSync,
   lstatSync,
   mkdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import fc from 'fast-check';
@@ -45,7 +47,7 @@ afterEach(() => host.end());
 const text = (): string => readFileSync(host.path(FILE), 'latin1');
 const roll = (...entries: ConfigEntry[]) => host.bus.roll(config(...entries));
 
-it("adds lines of its own, as the user's alone, and takes the folder away that it made", async () => {
+it('adds lines that belong to the user alone, and removes the folder that it created', async () => {
   const before = host.tree();
   expect(await roll(keys('team', 'a', 'ü'), keys('ops', 'b'))).toMatchObject({
     verdict: 'applied',
@@ -71,8 +73,8 @@ it.each([
   ['with lines of others', 'ssh-rsa AAAA theirs\n# a comment\n'],
   ['without a newline at its end', 'ssh-rsa AAAA theirs'],
   ['that is empty', ''],
-  ['that is no UTF-8', 'ssh-rsa AAAA m\xfcller\n'],
-])('gives a file %s back byte by byte, and keeps what others add meanwhile', async (_name, theirs) => {
+  ['that is not UTF-8', 'ssh-rsa AAAA m\xfcller\n'],
+])('restores a file %s byte for byte, and keeps what others added since', async (_name, theirs) => {
   mkdirSync(host.path('home/core/.ssh'), { mode: 0o755 });
   writeFileSync(host.path(FILE), theirs, { encoding: 'latin1', mode: 0o644 });
   const before = host.tree();
@@ -86,7 +88,7 @@ it.each([
   expect(text()).toBe(`${theirs}\nssh-rsa AAAA another\n`);
 });
 
-it('takes a bad change back to the keys that were there', async () => {
+it('restores the previous keys after a bad change', async () => {
   await roll(keys('team', 'a'), file('/etc/gate', 'open'));
   const good = text();
   expect(await roll(keys('team', 'worse'), keys('more', 'b'), file('/etc/gate', 'shut'), gate)).toMatchObject({
@@ -96,7 +98,7 @@ it('takes a bad change back to the keys that were there', async () => {
   expect(text()).toBe(good);
 });
 
-it('finds keys that somebody took out or changed', async () => {
+it('reports keys that were removed or changed by someone else', async () => {
   await roll(keys('team', 'a'));
   writeFileSync(host.path(FILE), text().replace(key('a'), key('evil')));
   expect((await host.bus.reported(({ differences }) => differences.length > 0)).differences).toEqual([
@@ -110,7 +112,7 @@ it('finds keys that somebody took out or changed', async () => {
 });
 
 itAsRoot(
-  `follows no link of a user's out of the home${isRoot ? '' : ' (skipped: only root can give the link to a user)'}`,
+  `follows no link of a user out of the home${isRoot ? '' : ' (skipped: only root can give the link to a user)'}`,
   async () => {
     mkdirSync(host.path('root/.ssh'), { recursive: true });
     writeFileSync(host.path('root/.ssh/authorized_keys'), "root's own\n");
@@ -126,14 +128,75 @@ itAsRoot(
 );
 
 it.each([
-  ['a user that there is not', { user: 'ghost', keys: [key('a')] }, 'failed', 'there is no user ghost'],
-  ['a user without a home', { user: 'lost', keys: [key('a')] }, 'failed', 'the home /nowhere of lost does not exist'],
-  ['keys that are none', { user: 'core', keys: ['a\nb'] }, 'invalid', 'keys must be a list of lines'],
+  ['a user that does not exist', { user: 'ghost', keys: [key('a')] }, 'failed', 'there is no user ghost'],
+  [
+    'a user without a home',
+    { user: 'lost', keys: [key('a')] },
+    'failed',
+    'the home directory /nowhere of lost does not exist',
+  ],
+  ['a key with a line break', { user: 'core', keys: ['a\nb'] }, 'invalid', 'keys must be a list of lines'],
 ])('%s', async (_name, spec, verdict, reason) => {
   expect(await roll({ kind: 'SshKeys', name: 'x', spec })).toMatchObject({
     verdict,
     restored: true,
     reason: expect.stringContaining(reason) as string,
+  });
+});
+
+it('does not read a file that its user has made huge, and names it', async () => {
+  mkdirSync(host.path('home/core/.ssh'));
+  writeFileSync(host.path(FILE), '');
+  truncateSync(host.path(FILE), 17 * 2 ** 20);
+  expect(await roll(keys('team', 'a'))).toMatchObject({
+    verdict: 'failed',
+    restored: true,
+    reason:
+      'SshKeys/team: /home/core/.ssh/authorized_keys has 17825792 bytes, and at most 16777216 are read: remove what does not belong there',
+  });
+});
+
+describe('keys of a user who was removed', () => {
+  const passwd = (): string => host.path('etc/passwd');
+  const removeUser = (): void => writeFileSync(passwd(), readFileSync(passwd(), 'utf8').replace(/^core:.*\n/m, ''));
+  const why = expect.stringContaining(
+    'SshKeys/team cannot be deleted: there is no user core on this machine: ',
+  ) as string;
+
+  it('can be deleted if the home is gone as well, because nothing is left of them', async () => {
+    await roll(keys('team', 'a'));
+    removeUser();
+    rmSync(host.path('home/core'), { recursive: true });
+    expect(await roll()).toMatchObject({ verdict: 'applied', restored: true, hash: EMPTY_HASH });
+    expect(Object.keys(host.tree())).toEqual(['etc', 'etc/passwd', 'home']);
+  });
+
+  it('are removed from a home that is still there', async () => {
+    mkdirSync(host.path('home/core/.ssh'));
+    writeFileSync(host.path(FILE), 'ssh-rsa AAAA theirs\n');
+    const before = host.tree();
+    await roll(keys('team', 'a'));
+    removeUser();
+    expect(await roll()).toMatchObject({ verdict: 'applied', hash: EMPTY_HASH });
+    expect(host.tree()).toEqual({ ...before, 'etc/passwd': host.tree()['etc/passwd'] });
+  });
+
+  it('stay if nobody can tell whether the user exists, and the reason names both and the way out', async () => {
+    await roll(keys('team', 'a'));
+    const known = readFileSync(passwd());
+    rmSync(passwd());
+    expect(await roll()).toMatchObject({ verdict: 'failed', restored: true, untouched: true, reason: why });
+    expect(text()).toContain(key('a'));
+    writeFileSync(passwd(), known);
+    expect(await roll()).toMatchObject({ verdict: 'applied', hash: EMPTY_HASH });
+    expect(existsSync(host.path(FILE))).toBe(false);
+  });
+
+  it('cannot be deleted while only the home of the user is missing', async () => {
+    await roll(keys('team', 'a'));
+    rmSync(host.path('home/core'), { recursive: true });
+    const reason = 'SshKeys/team cannot be deleted: the home directory /home/core of core does not exist: create it';
+    expect(await roll()).toMatchObject({ verdict: 'failed', reason: expect.stringContaining(reason) as string });
   });
 });
 
@@ -143,7 +206,7 @@ it('refuses a file at the same place', async () => {
   });
 });
 
-test('blocks go in and out of any text without a trace', () => {
+test('adds blocks to any text and removes them without a trace', () => {
   const line = fc.constantFrom('a', 'b b', '', '# BEGIN Sluice x', '# END Sluice x', '# END Sluice y');
   const anyText = fc.tuple(fc.array(line), fc.boolean()).map(([lines, ends]) => lines.join('\n') + (ends ? '\n' : ''));
   fc.assert(
@@ -162,12 +225,12 @@ test('blocks go in and out of any text without a trace', () => {
   );
 });
 
-describe('a user whom /etc/passwd does not know', () => {
-  it('is whom the name services of the machine know', async () => {
+describe('a user who is not in /etc/passwd', () => {
+  it('is found through the name services of the machine', async () => {
     mkdirSync(host.path('home/remote'));
-    const asked: string[] = [];
+    const names: string[] = [];
     const lookUp = (_: string, name: string): Promise<string> => {
-      asked.push(name);
+      names.push(name);
       return Promise.resolve(name === 'remote' ? 'remote:*:60123:60124:Remote:/home/remote:/bin/sh\n' : '');
     };
     expect(await userOf(host.root, 'remote', lookUp)).toEqual({
@@ -182,10 +245,10 @@ describe('a user whom /etc/passwd does not know', () => {
       'there is no user nobody-knows on this machine',
     );
     await userOf(host.root, 'core', lookUp);
-    expect(asked).toEqual(['remote', 'nobody-knows']);
+    expect(names).toEqual(['remote', 'nobody-knows']);
   });
 
-  it("is nobody where the root is not the machine's own", async () => {
+  it("is not found if the root is not the machine's own", async () => {
     await expect(userOf(host.root, 'remote')).rejects.toThrow('there is no user remote on this machine');
   });
 });

@@ -4,19 +4,28 @@ import { join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
 import { mayWrite } from '../../host/host.js';
-import { RefusedError, type Backend, type BackendFactory, type CheckContext, type Surroundings } from '../../ports.js';
+import { bytesContent, type Content } from '../../content.js';
+import {
+  RefusedError,
+  type Backend,
+  type BackendFactory,
+  type CheckContext,
+  type SaveContext,
+  type Surroundings,
+} from '../../ports.js';
 import { codeOf } from '../../state/whole-file.js';
 import { checkPath } from '../paths/path-check.js';
 import { PathOriginals } from '../paths/path-originals.js';
-import { ensureFile, fileDiffers } from '../paths/path-state.js';
+import { ensureFile } from '../paths/path-changes.js';
+import { fileDiffers } from '../paths/path-differences.js';
 
 const ASKED = { mode: 0o644 };
-/** Never made: what the kernel does not have cannot be set. */
+/** Never created: a parameter that the kernel does not have cannot be set. */
 const OVERWRITE = constants.O_WRONLY | constants.O_TRUNC;
 const KEY = /^[A-Za-z0-9_:@-]+(\/[A-Za-z0-9_:@-]+)*(\.[A-Za-z0-9_:@-]+(\/[A-Za-z0-9_:@-]+)*)+$/;
 const PREFIX = 'sysctl:';
 
-/** `Sysctl {key, value}`: the value in the running kernel, and a file of its own in /etc/sysctl.d for the next boot. */
+/** `Sysctl {key, value}`: the value in the running kernel, and a file in /etc/sysctl.d for the next boot. */
 class SysctlBackend implements Backend {
   readonly kind = 'Sysctl';
   private readonly paths: PathOriginals;
@@ -40,15 +49,29 @@ class SysctlBackend implements Backend {
     const { key } = settingOf(entry);
     await checkPath(
       this.surroundings,
-      { id: `Sysctl/${entry.name}`, path: filePath(key), wrong: 'directory', content: contentOf(entry), asked: ASKED },
+      {
+        id: `Sysctl/${entry.name}`,
+        path: filePath(key),
+        wrong: 'directory',
+        content: contentOf(entry),
+        desired: ASKED,
+      },
       checked,
     );
     await this.read(key);
   }
 
-  async original(key: string, known: Originals): Promise<Original> {
-    if (!key.startsWith(PREFIX)) return this.paths.read(key, known);
-    return { kind: this.kind, was: await this.read(key.slice(PREFIX.length)), made: [] };
+  async original(key: string, _entry: ConfigEntry, saving: SaveContext): Promise<Original> {
+    return key.startsWith(PREFIX) ? this.value(key) : this.paths.read(key, saving);
+  }
+
+  /** A value or file that somebody changed. Otherwise the config has both. */
+  async snapshot(entry: ConfigEntry, leftMs: () => number): Promise<Originals> {
+    if ((await this.differs(entry)) === undefined) return {};
+    const originals: Record<string, Original> = {};
+    for (const key of this.resources(entry))
+      originals[key] = key.startsWith(PREFIX) ? await this.value(key) : await this.paths.snapshot(key, false, leftMs);
+    return originals;
   }
 
   async restore(key: string, original: Original): Promise<void> {
@@ -60,9 +83,7 @@ class SysctlBackend implements Backend {
   async differsFromOriginal(key: string, was: Json): Promise<string | undefined> {
     if (!key.startsWith(PREFIX)) return this.paths.differs(key, was);
     const now = await this.read(key.slice(PREFIX.length));
-    return words(now) === words(String(was))
-      ? undefined
-      : `is ${words(now)}, but was ${words(String(was))} before Sluice`;
+    return words(now) === words(String(was)) ? undefined : `is ${words(now)}, but was ${words(String(was))} before`;
   }
 
   async apply(entry: ConfigEntry): Promise<void> {
@@ -83,6 +104,10 @@ class SysctlBackend implements Backend {
     return (await fileDiffers(this.surroundings.root, path, contentOf(entry), ASKED)) !== undefined;
   }
 
+  private async value(key: string): Promise<Original> {
+    return { kind: this.kind, was: await this.read(key.slice(PREFIX.length)), made: [] };
+  }
+
   private async read(key: string): Promise<string> {
     try {
       return await readFile(this.procPath(key), 'utf8');
@@ -93,7 +118,7 @@ class SysctlBackend implements Backend {
     }
   }
 
-  /** In one call of write(2): the kernel takes a value as a whole. */
+  /** In one call of write(2), because the kernel reads a value as a whole. */
   private async write(key: string, value: string): Promise<void> {
     try {
       await writeFile(this.procPath(key), `${value.trim()}\n`, { flag: OVERWRITE });
@@ -109,16 +134,16 @@ class SysctlBackend implements Backend {
   }
 }
 
-/** Where the kernel's parameters can be written. */
+/** Available if the kernel's parameters can be written. */
 export const sysctlBackend: BackendFactory = {
-  // Nobody can write to the folders of /proc/sys, so a parameter that every kernel has is tried.
+  // The mode of the folders in /proc/sys never allows writing, so a parameter that every kernel has is tried.
   capabilities: ({ host }) =>
     host.proc === undefined || !mayWrite(join(host.proc, 'sys/vm/swappiness')) ? [] : ['kind:Sysctl'],
   create: (surroundings) =>
     surroundings.host.proc === undefined ? undefined : new SysctlBackend(surroundings, surroundings.host.proc),
 };
 
-/** After all that distributions bring there: the last file that names a parameter is the one that counts. */
+/** After all files of distributions: the last file that sets a parameter wins. */
 const filePath = (key: string): string => `/etc/sysctl.d/99-zz-sluice-${key.replaceAll('/', '~')}.conf`;
 
 function settingOf({ spec }: ConfigEntry): { readonly key: string; readonly value: string } {
@@ -130,10 +155,10 @@ function settingOf({ spec }: ConfigEntry): { readonly key: string; readonly valu
   return { key, value };
 }
 
-function contentOf(entry: ConfigEntry): Buffer {
+function contentOf(entry: ConfigEntry): Content {
   const { key, value } = settingOf(entry);
-  return Buffer.from(`# Sluice: Sysctl/${entry.name}\n${key} = ${value.trim()}\n`, 'utf8');
+  return bytesContent(Buffer.from(`# Sluice: Sysctl/${entry.name}\n${key} = ${value.trim()}\n`, 'utf8'));
 }
 
-/** Some parameters are several numbers, which the kernel shows with tabs. */
+/** Some parameters consist of several numbers, which the kernel separates by tabs. */
 const words = (text: string): string => text.trim().split(/\s+/).join(' ');

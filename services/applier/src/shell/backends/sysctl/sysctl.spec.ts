@@ -29,7 +29,21 @@ function parameter(path: string, value: string): void {
 }
 const now = (path: string): string => readFileSync(join(proc, 'sys', path), 'utf8');
 
-it('sets a value now and for the next boot, and gives both back exactly', async () => {
+it('rolls back to a value and a file that somebody changed by hand', async () => {
+  const ours = (value: string) => sysctl('vm.swappiness', value);
+  await host.bus.roll(config(file('/etc/gate', 'open'), ours('10')));
+  const path = host.path('etc/sysctl.d/99-zz-sluice-vm.swappiness.conf');
+  parameter('vm/swappiness', '33\n');
+  writeFileSync(path, '# edited\n');
+  const drift = { differences: [], overwrite: true };
+  expect(await host.bus.roll(config(file('/etc/gate', 'shut'), gate, ours('20')), { drift })).toMatchObject({
+    verdict: 'invalid',
+    restored: true,
+  });
+  expect([now('vm/swappiness'), readFileSync(path, 'utf8')]).toEqual(['33\n', '# edited\n']);
+});
+
+it('sets a value now and for the next boot, and restores both exactly', async () => {
   mkdirSync(host.path('etc/sysctl.d'), { recursive: true, mode: 0o755 });
   writeFileSync(host.path('etc/sysctl.d/99-sysctl.conf'), 'vm.swappiness = 7\n', { mode: 0o644 });
   const before = host.tree();
@@ -63,8 +77,8 @@ it('sets a value now and for the next boot, and gives both back exactly', async 
   ]);
 });
 
-// The kernel's own folder, whose directories have no write permission, for root neither. Nothing is written there.
-it('is announced where the parameters can be written', async () => {
+// The kernel's own folder, whose directories have no write permission, not even for root. Nothing is written there.
+it('is announced if the parameters can be written', async () => {
   const may = (() => {
     try {
       accessSync('/proc/sys/vm/swappiness', constants.W_OK);
@@ -83,7 +97,7 @@ it('is announced where the parameters can be written', async () => {
   }
 });
 
-it('gives the value back that stood there when a change is taken back', async () => {
+it('restores the previous value when a change is rolled back', async () => {
   await host.bus.roll(config(sysctl('vm.swappiness', '10'), file('/etc/gate', 'open')));
   expect(await host.bus.roll(config(sysctl('vm.swappiness', '99'), file('/etc/gate', 'shut'), gate))).toMatchObject({
     verdict: 'invalid',
@@ -93,10 +107,10 @@ it('gives the value back that stood there when a change is taken back', async ()
 });
 
 it.each([
-  ['a parameter that there is not', 'vm.no_such_thing', 'the kernel has no parameter vm.no_such_thing'],
+  ['an unknown parameter', 'vm.no_such_thing', 'the kernel has no parameter vm.no_such_thing'],
   ['a folder of parameters', 'net.ipv4', 'the kernel has no parameter net.ipv4'],
-  ['a name that leads elsewhere', '../../x.y', 'is not the name of a kernel parameter'],
-])('%s is invalid, before anything is touched', async (_name, key, reason) => {
+  ['a name that leaves /proc/sys', '../../x.y', 'is not the name of a kernel parameter'],
+])('%s is invalid, and nothing changes', async (_name, key, reason) => {
   const report = await host.bus.roll(config(sysctl('vm.swappiness', '10'), sysctl(key, '1')));
   expect(report).toMatchObject({
     verdict: 'invalid',
@@ -106,7 +120,7 @@ it.each([
   expect([host.tree(), now('vm/swappiness')]).toEqual([{}, '60\n']);
 });
 
-it('finds what somebody else set since', async () => {
+it('reports a value that was changed by someone else', async () => {
   const wanted = config(sysctl('vm.swappiness', '10'));
   await host.bus.roll(wanted);
   parameter('vm/swappiness', '77\n');
@@ -121,10 +135,10 @@ it('finds what somebody else set since', async () => {
 });
 
 const IS_ROOT = process.getuid?.() === 0;
-it('a kernel that refuses the value makes it invalid, one that cannot be written makes the node failed', async () => {
+it('a value that the kernel rejects is invalid, and a value that cannot be written makes the node fail', async () => {
   await host.end();
   host = new Host();
-  // The real kernel: what it refuses there changes nothing.
+  // The real kernel. What it rejects changes nothing.
   await host.start({ host: { proc: '/proc' } });
   const report = await host.bus.roll(config(sysctl('kernel.printk', 'words')));
   expect(report).toMatchObject({

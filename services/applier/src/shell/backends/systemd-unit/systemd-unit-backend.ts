@@ -1,10 +1,19 @@
 import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
 import { isActive, isEnabled, type Systemd, type UnitState } from '../../host/systemd.js';
-import { RefusedError, type Backend, type BackendFactory, type CheckContext, type Surroundings } from '../../ports.js';
+import { bytesContent } from '../../content.js';
+import {
+  RefusedError,
+  type Backend,
+  type BackendFactory,
+  type CheckContext,
+  type SaveContext,
+  type Surroundings,
+} from '../../ports.js';
 import { checkPath } from '../paths/path-check.js';
 import { PathOriginals } from '../paths/path-originals.js';
-import { ensureFile, fileDiffers } from '../paths/path-state.js';
+import { ensureFile } from '../paths/path-changes.js';
+import { fileDiffers } from '../paths/path-differences.js';
 import { verifyUnit } from './unit-check.js';
 import { unitFiles, unitOf, type UnitEntry } from './unit-files.js';
 import { isStateKey, stateKeys, UnitOriginals } from './unit-originals.js';
@@ -12,8 +21,8 @@ import { isStateKey, stateKeys, UnitOriginals } from './unit-originals.js';
 const ASKED = { mode: 0o644 };
 
 /**
- * `SystemdUnit {name, content, dropIns, enabled, state}`: its files below /etc/systemd/system, and what systemctl says
- * of it. What is left out is left alone.
+ * `SystemdUnit {name, content, dropIns, enabled, state}`: the files of a unit below /etc/systemd/system, and its state
+ * in systemctl. Fields that are left out are not managed.
  */
 class SystemdUnitBackend implements Backend {
   readonly kind = 'SystemdUnit';
@@ -45,7 +54,11 @@ class SystemdUnitBackend implements Backend {
       throw new RefusedError('content', 'cannot be enabled: it has no section [Install]');
     for (const { path, content } of unitFiles(entry)) {
       const id = `SystemdUnit/${entry.name}`;
-      await checkPath(this.surroundings, { id, path, wrong: 'directory', content, asked: ASKED }, checked);
+      await checkPath(
+        this.surroundings,
+        { id, path, wrong: 'directory', content: bytesContent(content), desired: ASKED },
+        checked,
+      );
     }
     const { load } = await this.systemd.show(unit.name);
     if (unit.content === undefined && load === 'not-found')
@@ -53,8 +66,19 @@ class SystemdUnitBackend implements Backend {
     await verifyUnit(entry, unit, this.surroundings);
   }
 
-  original(key: string, known: Originals): Promise<Original> {
-    return isStateKey(key) ? this.units.read(key) : this.paths.read(key, known);
+  original(key: string, _entry: ConfigEntry, saving: SaveContext): Promise<Original> {
+    return isStateKey(key) ? this.units.read(key) : this.paths.read(key, saving);
+  }
+
+  /** A unit whose files somebody edited gets them back, and its state with them. Otherwise the config has all of it. */
+  async snapshot(entry: ConfigEntry, leftMs: () => number): Promise<Originals> {
+    const differences = await Promise.all(unitFiles(entry).map((file) => this.fileDiffers(file)));
+    if (differences.every((how) => how === undefined)) return {};
+    const read = (key: string): Promise<Original> =>
+      isStateKey(key) ? this.units.read(key) : this.paths.snapshot(key, false, leftMs);
+    const originals: Record<string, Original> = {};
+    for (const key of this.resources(entry)) originals[key] = await read(key);
+    return originals;
   }
 
   restore(key: string, original: Original): Promise<void> {
@@ -68,10 +92,10 @@ class SystemdUnitBackend implements Backend {
   async apply(entry: ConfigEntry, leftMs: () => number): Promise<void> {
     const unit = unitOf(entry);
     const { root } = this.surroundings;
-    for (const file of unitFiles(entry)) await ensureFile(root, file.path, file.content, ASKED);
+    for (const file of unitFiles(entry)) await ensureFile(root, file.path, bytesContent(file.content), ASKED);
     const now = await this.systemd.show(unit.name);
     const [enabling, state] = [enabledDiffers(unit, now), stateDiffers(unit, now)];
-    // What is started or enabled has to be the new unit, which the actions only reload afterwards.
+    // The new unit must be started or enabled, so reload first. The actions reload only later.
     if (now.isOutdated || now.load === 'not-found') await this.systemd.daemonReload(leftMs());
     if (enabling !== undefined)
       await this.systemd.tell(unit.enabled === true ? 'enable' : 'disable', unit.name, leftMs());
@@ -81,7 +105,7 @@ class SystemdUnitBackend implements Backend {
   async differs(entry: ConfigEntry): Promise<string | undefined> {
     const unit = unitOf(entry);
     for (const file of unitFiles(entry)) {
-      const how = await fileDiffers(this.surroundings.root, file.path, file.content, ASKED);
+      const how = await this.fileDiffers(file);
       if (how !== undefined) return `${file.path}: ${how}`;
     }
     const now = await this.systemd.show(unit.name);
@@ -90,6 +114,10 @@ class SystemdUnitBackend implements Backend {
       stateDiffers(unit, now) ??
       (now.isOutdated ? 'systemd has not reloaded its unit files' : undefined)
     );
+  }
+
+  private fileDiffers({ path, content }: ReturnType<typeof unitFiles>[number]): Promise<string | undefined> {
+    return fileDiffers(this.surroundings.root, path, bytesContent(content), ASKED);
   }
 }
 
@@ -108,7 +136,7 @@ function enabledDiffers({ enabled }: UnitEntry, now: UnitState): string | undefi
 
 function stateDiffers({ state }: UnitEntry, now: UnitState): string | undefined {
   if (state === 'stopped') return isActive(now) ? `is ${now.active} instead of stopped` : undefined;
-  // One that does its work and ends does not run afterwards; only that it failed is a difference.
+  // A unit that does its work and ends does not run afterwards. For it, only a failure is a difference.
   if (
     state === undefined ||
     isActive(now) ||

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
 import type { Action, ConfigEntry } from '#libs/contracts';
 import { FakeMachine } from '../../../testing/fake-machine.js';
@@ -23,8 +23,8 @@ afterEach(() => host.end());
 
 const start = () => host.start({ host: { ...machine.settings, rebootCommand: [] } });
 const roll = (entries: readonly ConfigEntry[], actions = ACTIONS) => host.bus.roll(config(...entries), { actions });
-/** What a unit is: runs with, enabled, its files. */
-const standing = () => ({
+/** The state of a unit: what it runs with, whether it is enabled, its files. */
+const state = () => ({
   running: machine.running(X),
   enabled: machine.isEnabled(X),
   files: Object.fromEntries(
@@ -33,7 +33,7 @@ const standing = () => ({
 });
 const NOTHING = { running: undefined, enabled: false, files: {} };
 
-it('writes, enables and starts a unit, and leaves nothing of it when it is deleted', async () => {
+it('writes, enables and starts a unit, and leaves nothing behind when it is deleted', async () => {
   await start();
   const entry = unit({
     content: service('/a', INSTALL),
@@ -42,7 +42,7 @@ it('writes, enables and starts a unit, and leaves nothing of it when it is delet
     state: 'started',
   });
   expect(await roll([entry])).toMatchObject({ verdict: 'applied', changed: [X] });
-  expect(standing()).toEqual({
+  expect(state()).toEqual({
     running: `${service('/a', INSTALL)}[Service]\nNice=5\n`,
     enabled: true,
     files: {
@@ -50,36 +50,36 @@ it('writes, enables and starts a unit, and leaves nothing of it when it is delet
       'etc/systemd/system/x.service.d/10-more.conf': '644 [Service]\nNice=5\n',
     },
   });
-  machine.asked();
+  machine.calls();
   expect(await roll([entry], [])).toMatchObject({ verdict: 'applied', changed: [] });
-  expect(machine.asked()).toEqual([]);
+  expect(machine.calls()).toEqual([]);
   expect(await roll([])).toMatchObject({ verdict: 'applied', hash: EMPTY_HASH });
-  expect(standing()).toEqual(NOTHING);
+  expect(state()).toEqual(NOTHING);
   expect(host.tree()).toEqual({});
 });
 
 it.each([
   ['ran and was enabled', { active: true, enabled: true }],
-  ['ran and was not enabled', { active: true }],
-  ['was enabled and did not run', { enabled: true }],
+  ['ran, but was not enabled', { active: true }],
+  ['was enabled, but did not run', { enabled: true }],
   ['neither ran nor was enabled', {}],
-])('gives a unit back that %s', async (_name, is) => {
+])('restores a unit that %s', async (_name, is) => {
   machine.unit(X, service('/mine', INSTALL), is);
-  const before = standing();
+  const before = state();
   await start();
   for (const spec of [{ enabled: true, state: 'started' }, { enabled: false, state: 'stopped' }, {}]) {
     expect(await roll([unit({ content: service('/ours', INSTALL), ...spec })])).toMatchObject({ verdict: 'applied' });
-    expect(standing().files).toEqual({ 'etc/systemd/system/x.service': `644 ${service('/ours', INSTALL)}` });
+    expect(state().files).toEqual({ 'etc/systemd/system/x.service': `644 ${service('/ours', INSTALL)}` });
     expect(await roll([])).toMatchObject({ verdict: 'applied' });
-    expect(standing()).toEqual(before);
+    expect(state()).toEqual(before);
   }
 });
 
-it('takes a bad change back, with what ran before running again', async () => {
+it('rolls back a bad change, and runs the previous content again', async () => {
   machine.unit(X, service('/mine'), { active: true });
   await start();
   await roll([file('/etc/gate', 'open'), unit({ content: service('/good') })]);
-  expect(standing().running).toBe(service('/good'));
+  expect(state().running).toBe(service('/good'));
   expect(
     await roll([
       file('/etc/gate', 'shut'),
@@ -87,19 +87,38 @@ it('takes a bad change back, with what ran before running again', async () => {
       unit({ content: service('/worse'), dropIns: [{ name: 'a.conf', content: '' }], state: 'stopped' }),
     ]),
   ).toMatchObject({ verdict: 'invalid', restored: true });
-  expect(standing()).toEqual({
+  expect(state()).toEqual({
     running: service('/good'),
     enabled: false,
     files: { 'etc/systemd/system/x.service': `644 ${service('/good')}` },
   });
 });
 
-it('that fails to start is the fault of the node, and is taken back', async () => {
+it('rolls back to what somebody edited by hand, with its owner and mode', async () => {
+  await start();
+  const ours = (command: string): ConfigEntry =>
+    unit({ content: service(command), dropIns: [{ name: 'a.conf', content: '# ours\n' }], state: 'started' });
+  await roll([file('/etc/gate', 'open'), ours('/good')]);
+  writeFileSync(host.path(PATH), service('/edited'));
+  chmodSync(host.path(PATH), 0o600);
+  writeFileSync(host.path(`${PATH}.d/a.conf`), '# edited\n');
+  const before = host.tree();
+  const drift = { differences: [], overwrite: true };
+  expect(
+    await host.bus.roll(config(file('/etc/gate', 'shut'), gate, ours('/worse')), { actions: ACTIONS, drift }),
+  ).toMatchObject({ verdict: 'invalid', restored: true });
+  expect(host.tree()).toEqual(before);
+  expect(machine.running(X)).toBe(`${service('/edited')}# edited\n`);
+  expect(await roll([])).toMatchObject({ verdict: 'applied' });
+  expect(state()).toEqual(NOTHING);
+});
+
+it('blames the node if a unit fails to start, and rolls back', async () => {
   machine.unit(X, service('/mine'), { active: true });
   await start();
   for (const spec of [{ content: service('/fails'), state: 'started' }, { content: service('/fails') }]) {
     expect(await roll([unit(spec)])).toMatchObject({ verdict: 'failed', restored: true, hash: EMPTY_HASH });
-    expect(standing()).toEqual({
+    expect(state()).toEqual({
       running: service('/mine'),
       enabled: false,
       files: { 'etc/systemd/system/x.service': `644 ${service('/mine')}` },
@@ -107,7 +126,7 @@ it('that fails to start is the fault of the node, and is taken back', async () =
   }
 });
 
-it('adds to a unit of others, and takes only that away again', async () => {
+it('adds a drop-in to an existing unit, and removes only that', async () => {
   machine.unit(X, service('/mine'), { active: true });
   mkdirSync(host.path(`${PATH}.d`));
   writeFileSync(host.path(`${PATH}.d/theirs.conf`), '# theirs\n', { mode: 0o644 });
@@ -132,15 +151,15 @@ it('adds to a unit of others, and takes only that away again', async () => {
   ).toMatchObject({ verdict: 'failed', reason: expect.stringContaining('there is no unit other.service') as string });
 });
 
-it('does not start what must not run, though its restart is asked for', async () => {
+it('does not start a unit that must not run, even if its restart is requested', async () => {
   await start();
   expect(await roll([unit({ content: service('/a', INSTALL), state: 'stopped', enabled: true })])).toMatchObject({
     verdict: 'applied',
   });
-  expect(standing()).toMatchObject({ running: undefined, enabled: true });
+  expect(state()).toMatchObject({ running: undefined, enabled: true });
 });
 
-it('finds what drifted: its file, its state, whether it is enabled', async () => {
+it('reports drift of its files, its state, and whether it is enabled', async () => {
   await host.start({ host: machine.settings, driftCheckMs: 40 });
   const entry = unit({ content: service('/a', INSTALL), enabled: true, state: 'started' });
   await roll([entry]);
@@ -170,14 +189,14 @@ const ANALYZE = spawnSync('systemd-analyze', ['--version']).status === 0;
   () => {
     it.each<[string, object, RegExp]>([
       [
-        'a section that is none',
+        'an invalid section header',
         { content: '[Service\nExecStart=/bin/true\n' },
         /x\.service:1: Invalid section header/,
       ],
-      ['a service that does nothing', { content: '[Service]\nExecStrt=/bin/true\n' }, /Unknown key.*has no ExecStart/],
+      ['a service without ExecStart', { content: '[Service]\nExecStrt=/bin/true\n' }, /Unknown key.*has no ExecStart/],
       ['garbage', { content: 'garbage' }, /Assignment outside of section/],
       [
-        'a drop-in that spoils it',
+        'an invalid drop-in',
         { content: service('/bin/true'), dropIns: [{ name: 'a.conf', content: '[Service]\nType=bogus\n' }] },
         /Failed to parse service type/,
       ],
@@ -186,10 +205,10 @@ const ANALYZE = spawnSync('systemd-analyze', ['--version']).status === 0;
       const report = await roll([file('/f', 'x'), unit(spec)]);
       expect(report).toMatchObject({ verdict: 'invalid', restored: true, hash: EMPTY_HASH });
       expect(report.reason).toMatch(reason);
-      expect([host.tree(), machine.asked()]).toEqual([{}, []]);
+      expect([host.tree(), machine.calls()]).toEqual([{}, []]);
     });
 
-    it("but not a program that is missing here: that is the node's", async () => {
+    it('blames the node, not the config, for a missing program', async () => {
       await host.start({ host: { ...machine.settings, systemdAnalyze: 'systemd-analyze' } });
       expect(await roll([unit({ content: service('/nowhere/program') })])).toMatchObject({ verdict: 'applied' });
       rmSync(host.path('etc'), { recursive: true });
@@ -197,7 +216,7 @@ const ANALYZE = spawnSync('systemd-analyze', ['--version']).status === 0;
   },
 );
 
-it('refuses to enable what cannot be enabled', async () => {
+it('refuses to enable a unit that cannot be enabled', async () => {
   await start();
   expect(await roll([unit({ content: service('/a'), enabled: true })])).toMatchObject({
     verdict: 'invalid',
@@ -205,7 +224,7 @@ it('refuses to enable what cannot be enabled', async () => {
   });
 });
 
-it('has not drifted while its unit waits for its turn to be started, and has when nobody starts it', async () => {
+it('reports no drift while its unit waits to be started, and drift if nothing will start it', async () => {
   await host.start({ host: { ...machine.settings, rebootCommand: [] }, driftCheckMs: 60 });
   await roll([unit({ content: service('/a', INSTALL), enabled: true, state: 'started' }), file('/etc/neighbour', 'x')]);
   machine.queue(X, true);

@@ -9,15 +9,14 @@ import { unitFiles, unitPlaces, type UnitEntry } from './unit-files.js';
 
 const VERIFY_MS = 15_000;
 /**
- * A program may come with the same change, or be missing on this machine alone: whether it starts is seen when it is
- * started.
+ * A program may be part of the same change, or be missing on this machine only. Starting the unit shows whether it
+ * works.
  */
 const NOT_OF_THE_CONTENT =
   /is not executable: No such file|Failed to create|Failed to prepare filename|Unit \S+ not found/;
 
 /**
- * Throws Refused('content') when systemd itself would not take the unit as it should be. Looks at copies; nothing of
- * the node changes.
+ * Throws Refused('content') if systemd itself would reject the unit. Checks copies, and changes nothing on the node.
  */
 export async function verifyUnit(
   entry: ConfigEntry,
@@ -41,20 +40,20 @@ export async function verifyUnit(
       [host.systemdAnalyze, 'verify', '--man=no', '--recursive-errors=no', path],
       { root: folder, timeoutMs: VERIFY_MS, ending },
     );
-    const said = output
+    const messages = output
       .split('\n')
       .map((line) => line.replaceAll(`${folder}/`, '').trim())
       .filter((line) => line.includes(unit.name) && !NOT_OF_THE_CONTENT.test(line));
-    if (!passed && said.length > 0)
-      throw new RefusedError('content', `systemd rejects it: ${said.slice(0, 5).join('; ')}`);
-    // Without a word on the unit it is the program that could not do its work.
+    if (!passed && messages.length > 0)
+      throw new RefusedError('content', `systemd rejects it: ${messages.slice(0, 5).join('; ')}`);
+    // Without a message about the unit, the program itself could not work.
     if (!passed && output.trim() === '') throw new Error(reason);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-/** The present content of a unit that the entry only adds to. */
+/** The current content of a unit to which the entry only adds. */
 async function presentContent(name: string, root: string): Promise<string | undefined> {
   for (const path of unitPlaces(name)) {
     const { content } = await fileAt(root, path, { wants: () => true });

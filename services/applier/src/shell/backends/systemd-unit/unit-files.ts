@@ -10,7 +10,7 @@ export interface UnitFile {
   readonly content: Buffer;
 }
 
-/** What an entry says of its unit, checked. Throws Refused. */
+/** The fields of an entry about its unit, checked. Throws Refused. */
 export interface UnitEntry {
   readonly name: string;
   readonly content: string | undefined;
@@ -38,7 +38,7 @@ const isDropIn = (value: unknown): value is UnitEntry['dropIns'][number] => {
   return typeof name === 'string' && DROP_IN.test(name) && typeof content === 'string';
 };
 
-/** The files that an entry makes; pure, and none of what is not understood. */
+/** The files that an entry creates. Pure. Invalid parts are left out. */
 export function unitFiles(entry: ConfigEntry): readonly UnitFile[] {
   const { name, content, dropIns } = entry.spec;
   if (typeof name !== 'string' || !UNIT.test(name)) return [];
@@ -51,7 +51,7 @@ export function unitFiles(entry: ConfigEntry): readonly UnitFile[] {
   return [...own, ...added];
 }
 
-/** Where units are that others brought, nearest first; of `a@b.service` also `a@.service`. */
+/** The paths of units from other packages, highest priority first; for `a@b.service` also `a@.service`. */
 export function unitPlaces(name: string): readonly string[] {
   const template = name.replace(/@[^.]+\./, '@.');
   return [...new Set([name, template])].flatMap((one) =>

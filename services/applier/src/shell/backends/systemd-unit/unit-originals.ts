@@ -2,9 +2,9 @@ import type { Json, Original } from '../../../core/index.js';
 import { isActive, isEnabled, type Systemd, unitKey } from '../../host/systemd.js';
 
 /**
- * What a unit was: whether it ran and whether it starts at boot. It is kept twice, because what is put back goes in the
- * reverse order of keys: `unit:` comes before the unit's files (`path:`) and ends what was not so; `enabled:` after
- * them, and begins again what was.
+ * The state of a unit before Sluice: whether it ran and whether it was enabled. It is saved twice, because originals
+ * are restored in reverse order of their keys. `unit:` comes before the unit's files (`path:`) and stops what did not
+ * run. `enabled:` comes after them and starts again what did.
  */
 interface UnitOriginal {
   readonly load: string;
@@ -49,10 +49,10 @@ export class UnitOriginals {
     const was = json as unknown as UnitOriginal;
     const now = await this.systemd.show(unitOfKey(key));
     if (!key.startsWith(ENABLED)) {
-      if (!was.active && isActive(now)) return 'is running, but was not before Sluice';
-      return !was.enabled && isEnabled(now) ? 'is enabled, but was not before Sluice' : undefined;
+      if (!was.active && isActive(now)) return 'is running, but was not before';
+      return !was.enabled && isEnabled(now) ? 'is enabled, but was not before' : undefined;
     }
-    if (was.active && !isActive(now)) return `is ${now.active}, but was running before Sluice`;
-    return was.enabled && !isEnabled(now) ? 'is not enabled, but was before Sluice' : undefined;
+    if (was.active && !isActive(now)) return `is ${now.active}, but was running before`;
+    return was.enabled && !isEnabled(now) ? 'is not enabled, but was before' : undefined;
   }
 }

@@ -3,18 +3,18 @@ import { parsePool, selectorOf, selects } from '#libs/manifests';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** The pools and their budgets, plainly from the facts: what is committed, and what open rollouts carry. */
-export class PoolsAsTold {
+/** The pools and their budgets, computed directly from the facts: the committed ones, and those in open rollouts. */
+export class PoolsFromFacts {
   private readonly committed = new Map<string, Fragment>();
   private readonly carried = new Map<
     string,
     { readonly pools: readonly Fragment[]; readonly deleted: readonly string[] }
   >();
   private readonly started = new Set<string>();
-  /** Every form that each pool ever had. */
+  /** All versions of each pool. */
   private readonly ever = new Map<string, readonly Fragment[]>();
 
-  hear(fact: Fact): void {
+  evolve(fact: Fact): void {
     switch (fact.type) {
       case 'config.accepted':
         this.carried.set(fact.change, {
@@ -23,7 +23,8 @@ export class PoolsAsTold {
         });
         return;
       case 'rollout.started':
-        return void this.started.add(fact.change);
+        this.started.add(fact.change);
+        return this.remember(fact.change);
       case 'config.committed':
         this.started.delete(fact.change);
         return this.commit(fact.change);
@@ -35,23 +36,32 @@ export class PoolsAsTold {
     }
   }
 
-  /** The committed pools that select a node with these labels. Which of several it is in is not asked here. */
+  /** The pools that select a node with these labels now. Which of them the node belongs to is not decided here. */
   selecting(labels: Labels): readonly string[] {
-    return [...this.committed.values()].filter((pool) => selects(selectorOf(pool), labels)).map(({ name }) => name);
+    return [...this.inForce.values()].filter((pool) => selects(selectorOf(pool), labels)).map(({ name }) => name);
   }
 
-  /** The most that may be unavailable; of a percentage as if everybody whom the pool selects were in it. */
+  /** The pools with the changes of the open rollouts. */
+  private get inForce(): ReadonlyMap<string, Fragment> {
+    const pools = new Map(this.committed);
+    for (const change of this.started) {
+      const { pools: brought = [], deleted = [] } = this.carried.get(change) ?? {};
+      for (const id of deleted) if (id.startsWith('Pool/')) pools.delete(id.slice(5));
+      for (const pool of brought) pools.set(pool.name, pool);
+    }
+    return pools;
+  }
+
+  /** The maximum number of unavailable nodes. A percentage is applied to all nodes that the pool selects. */
   budget(pool: string, all: readonly Labels[]): number {
-    const own = this.committed.get(pool);
-    if (own === undefined) return 1;
-    const members = all.filter((labels) => selects(selectorOf(own), labels)).length;
-    const open = [...this.started].flatMap(
-      (change) => this.carried.get(change)?.pools.filter(({ name }) => name === pool) ?? [],
-    );
-    return Math.min(...[own, ...open].map((fragment) => budgetOf(fragment, members)));
+    const forms = [this.committed.get(pool), this.inForce.get(pool)].filter((form) => form !== undefined);
+    if (forms.length === 0) return 1;
+    const selector = selectorOf(this.inForce.get(pool) ?? (forms[0] as Fragment));
+    const members = all.filter((labels) => selects(selector, labels)).length;
+    return Math.min(...forms.map((fragment) => budgetOf(fragment, members)));
   }
 
-  /** The most that it ever allowed, of so many nodes. */
+  /** The largest budget that it ever allowed for this many nodes. */
   most(pool: string, nodes: number): number {
     return Math.max(1, ...(this.ever.get(pool) ?? []).map((fragment) => budgetOf(fragment, nodes)));
   }
@@ -59,10 +69,12 @@ export class PoolsAsTold {
   private commit(change: string): void {
     const { pools, deleted } = this.carried.get(change) ?? { pools: [], deleted: [] };
     for (const id of deleted) if (id.startsWith('Pool/')) this.committed.delete(id.slice(5));
-    for (const pool of pools) {
-      this.committed.set(pool.name, pool);
+    for (const pool of pools) this.committed.set(pool.name, pool);
+  }
+
+  private remember(change: string): void {
+    for (const pool of this.carried.get(change)?.pools ?? [])
       this.ever.set(pool.name, [...(this.ever.get(pool.name) ?? []), pool]);
-    }
   }
 }
 

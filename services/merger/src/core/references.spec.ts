@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { configKey } from '#libs/contracts';
-import { file, left, renderedNode } from '#libs/testing';
+import { file, fragment, left, renderedNode } from '#libs/testing';
 import { Merger } from './merger.fixture.js';
-import { areTargetsNamed, namedConfigs } from './named.js';
+import { areTargetsReferenced, referencedConfigs, referencedObjects } from './references.js';
 import { State } from './state.js';
 
 const NODES = ['a', 'b.dc1', 'c'] as const;
@@ -18,8 +18,8 @@ const world = fc.record({
   leases: fc.array(fc.record({ node, hash, from: hash })),
 });
 
-describe('what is named', () => {
-  it('is exactly what some node that is there has, should have, is to get or comes from', () => {
+describe('referenced configs', () => {
+  it('are exactly those that an existing node has, should have, will get, or had before', () => {
     fc.assert(
       fc.property(world, ({ here, desired, targets, statuses, leases }) => {
         const state = new State();
@@ -58,37 +58,57 @@ describe('what is named', () => {
             .filter(([name, given]) => given !== '' && (here as readonly string[]).includes(name))
             .map(([name, given]) => configKey(name, given)),
         );
-        expect(namedConfigs(state, { statuses, leases })).toEqual(expected);
+        expect(referencedConfigs(state, { statuses, leases })).toEqual(expected);
       }),
     );
   });
 
-  it('holds both ends of a change until that is over, and then what it led to', () => {
+  it('include both ends of a change until it ends, and then its result', () => {
     const merger = new Merger().fleet(['n1']);
     const before = merger.state.desired.get('n1')?.hash ?? '';
     merger.publishes(1, file('motd', 'hello'));
     const to = merger.state.targets.get('c1')?.['n1']?.to ?? '';
-    expect(namedConfigs(merger.state, nothing)).toEqual(new Set([configKey('n1', before), configKey('n1', to)]));
+    expect(referencedConfigs(merger.state, nothing)).toEqual(new Set([configKey('n1', before), configKey('n1', to)]));
     merger.starts('c1');
     merger.completes('c1');
-    expect(namedConfigs(merger.state, nothing)).toEqual(new Set([configKey('n1', to)]));
+    expect(referencedConfigs(merger.state, nothing)).toEqual(new Set([configKey('n1', to)]));
   });
 
-  it('is nothing of a node that has left', () => {
+  it('do not include those of a node that has left', () => {
     const merger = new Merger().fleet(['n1']).given(renderedNode('n1', 'h9'));
     const shown = { statuses: [{ node: 'n1', hash: 'h9', desired: 'h9' }], leases: [] };
-    expect(namedConfigs(merger.state, shown)).toEqual(new Set(['n1.h9']));
-    expect(namedConfigs(merger.given(left('n1')).state, shown)).toEqual(new Set());
+    expect(referencedConfigs(merger.state, shown)).toEqual(new Set(['n1.h9']));
+    expect(referencedConfigs(merger.given(left('n1')).state, shown)).toEqual(new Set());
   });
 
-  it('are the targets that a fact of the ledger lists, and those of an open change', () => {
-    const named = (key: string): boolean => areTargetsNamed(new Set(['c1']), new Set(['c2.x']), key);
-    expect([named('c1.y'), named('c2.x'), named('c2.y'), named('c11.y'), named('junk')]).toEqual([
-      true,
-      true,
-      false,
-      false,
-      false,
-    ]);
+  it('include the targets of facts in the ledger, and of open changes', () => {
+    const isReferenced = (key: string): boolean => areTargetsReferenced(new Set(['c1']), new Set(['c2.x']), key);
+    expect([
+      isReferenced('c1.y'),
+      isReferenced('c2.x'),
+      isReferenced('c2.y'),
+      isReferenced('c11.y'),
+      isReferenced('junk'),
+    ]).toEqual([true, true, false, false, false]);
+  });
+});
+
+describe('the objects that are named', () => {
+  const [A, B] = ['a'.repeat(64), 'b'.repeat(64)];
+  const image = (sha256: string) => fragment('File', 'image', { path: '/image', contentFrom: { object: 'x', sha256 } });
+
+  it('are those of the committed state and of open changes', () => {
+    const merger = new Merger().fleet(['n1']);
+    merger.publishes(1, image(A));
+    expect(referencedObjects(merger.state)).toEqual(new Set([A]));
+    merger.starts('c1');
+    merger.completes('c1');
+    merger.publishes(2, image(B));
+    expect(referencedObjects(merger.state)).toEqual(new Set([A, B]));
+    merger.starts('c2');
+    merger.completes('c2');
+    expect(referencedObjects(merger.state)).toEqual(new Set([B]));
+    merger.commits(3, { gone: { kind: 'File', name: 'image' } });
+    expect(referencedObjects(merger.state)).toEqual(new Set());
   });
 });

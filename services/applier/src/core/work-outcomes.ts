@@ -1,0 +1,120 @@
+import { fragmentId, type Action, type ConfigEntry } from '#libs/contracts';
+import { mayRestart } from './actions.js';
+import { distance, draw } from './chance.js';
+import { driftText } from './drift.js';
+import { type Escalation, type Failure, failureOf } from './journal.js';
+import { type Difference, type Outcomes, type ProbeResult, type Refusal, UNNEEDED } from './ports.js';
+import { needsReboot, passedOver, startedEarly, whatIsWrong } from './rollback.js';
+import { comparedBefore } from './preparation-outcomes.js';
+import { withPreparation, canReboot, hasForgotten, progressed, remember, START, type State } from './state.js';
+
+/** Without a guard nothing begins, and what has begun is rolled back. A rollback continues without one. */
+export function guarded(state: State, refusal: Refusal | undefined): State {
+  const { work } = state.journal;
+  if (refusal === undefined || work?.phase === 'rolling-back') return state;
+  const failure = failureOf(refusal);
+  return work === undefined ? withPreparation(state, { failure }) : progressed(state, { failure });
+}
+
+/** After probes: first those that must pass, then the others. */
+export const ran = (state: State, results: readonly ProbeResult[]): State =>
+  progressed(state, state.memory.progress.probes === undefined ? { probes: results } : { others: results });
+
+/** After the check of a command. */
+export function checked(state: State, entry: ConfigEntry, outcome: Outcomes['check-command']): State {
+  return outcome === undefined
+    ? progressed(state, { needed: fragmentId(entry) })
+    : moved(state, outcome === UNNEEDED ? undefined : outcome);
+}
+
+/**
+ * After an item. In a change, the first refusal starts the rollback. A rollback notes it and does the other items.
+ */
+export function moved(state: State, refusal: Refusal | undefined): State {
+  const { progress } = state.memory;
+  const { work } = state.journal;
+  if (refusal === undefined) return progressed(state, { done: progress.done + 1 });
+  if (work !== undefined && work.phase !== 'rolling-back') return progressed(state, { failure: failureOf(refusal) });
+  return progressed(state, { done: progress.done + 1, troubles: [...progress.troubles, refusal.reason] });
+}
+
+/**
+ * After an action. A failed action escalates to a reboot, once in the change and once in the rollback. If the node
+ * cannot reboot, the change rolls back. If the lease does not allow a reboot, the change rolls back and the report asks
+ * for a lease that does.
+ */
+export function acted(state: State, action: Action, refusal: Refusal | undefined): State {
+  const { progress } = state.memory;
+  const { work } = state.journal;
+  if (refusal === undefined) return progressed(state, { acted: progress.acted + 1 });
+  const { kind, unit } = action;
+  const reason = `action ${kind}${unit === undefined ? '' : ` ${unit}`}: ${refusal.reason}`;
+  const escalated: Escalation = { action, reason };
+  if (work === undefined)
+    return progressed(state, {
+      acted: progress.acted + 1,
+      troubles: [...progress.troubles, reason],
+      escalating: escalated,
+    });
+  const canEscalate = kind !== 'reboot' && canReboot(state);
+  if (work.phase === 'rolling-back') {
+    if (canEscalate && work.rollbackEscalated === undefined && work.failure.escalated === undefined)
+      return progressed(state, { escalating: escalated });
+    return progressed(state, { acted: progress.acted + 1, troubles: [...progress.troubles, reason] });
+  }
+  const isFirst = canEscalate && work.escalated === undefined;
+  if (isFirst && mayRestart(work)) return progressed(state, { escalating: escalated });
+  const failure: Failure = {
+    fault: 'node',
+    reason: [work.escalated?.reason, reason].filter(Boolean).join('; '),
+    probe: '',
+  };
+  return progressed(state, { failure: isFirst ? { ...failure, escalated } : failure });
+}
+
+export function unitRead(state: State, refusal: Refusal | undefined): State {
+  if (refusal === undefined) return progressed(state, { unitRead: true });
+  const reason = [state.journal.work?.escalated?.reason, refusal.reason].filter(Boolean).join('; ');
+  return progressed(state, { failure: failureOf({ ...refusal, reason }) });
+}
+
+/** Checks everything again from the start. A rollback has already started over. */
+export const settled = (state: State): State =>
+  remember(state, { settled: true, ...(state.journal.work?.phase === 'rolling-back' ? {} : { progress: START }) });
+
+export function compared(state: State, differences: readonly Difference[], nowMs: number): State {
+  const { journal, memory } = state;
+  if (journal.work === undefined && memory.preparation !== undefined)
+    return comparedBefore(state, memory.preparation, differences);
+  if (hasForgotten(state)) return progressed(state, { differences });
+  if (journal.work === undefined && journal.sound) return driftChecked(state, differences, nowMs);
+  const next = progressed(state, { differences });
+  if (journal.work !== undefined)
+    return journal.work.phase === 'rolling-back' ? progressed(next, passedOver(next, nowMs)) : next;
+  if (startedEarly(state) !== undefined)
+    return differences.length > 0 ? next : progressed(state, { startedWhole: true });
+  if (whatIsWrong(next).length === 0 && !needsReboot(journal.outstanding, memory.bootId)) return next;
+  const { ms, next: chance } = distance(memory.repair.count + 2, memory.chance);
+  return remember(next, {
+    repair: { count: memory.repair.count + 1, dueMs: nowMs + ms },
+    chance,
+    progress: START,
+    configs: new Map(),
+    absent: new Set(),
+  });
+}
+
+function driftChecked(state: State, differences: readonly Difference[], nowMs: number): State {
+  const { value, next } = draw(state.memory.chance);
+  const latest = differences.map(driftText);
+  const dueMs = nowMs + state.settings.driftCheckMs * (0.75 + value / 2);
+  // It is applied again. The next check finds what still differs.
+  if (differences.some(({ forgotten }) => forgotten === true))
+    return remember(state, { chance: next, forgot: true, progress: START, drift: { ...state.memory.drift, dueMs } });
+  return remember(state, {
+    chance: next,
+    configs: new Map(),
+    absent: new Set(),
+    drift: { ...state.memory.drift, dueMs, latest },
+  });
+}

@@ -1,0 +1,162 @@
+import { createHash } from 'node:crypto';
+import { readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { until } from '#libs/testing';
+import { config, file, Host, probe } from './applier-host.fixture.js';
+import { OpenFile } from './open-file.js';
+
+let host: Host;
+beforeEach(() => {
+  host = new Host();
+});
+afterEach(async () => {
+  jest.restoreAllMocks();
+  await host.end();
+});
+
+const sha256 = (text: string | Buffer): string => createHash('sha256').update(text).digest('hex');
+const withObject = (path: string, content: string, more: object = {}) => ({
+  kind: 'File',
+  name: path.slice(1),
+  spec: { path, contentFrom: { object: 'a.bin', sha256: sha256(content) }, ...more },
+});
+const store = (content: string): void => void host.bus.objects.set(sha256(content), Buffer.from(content));
+
+it('gets its content from the object store, keeps what the fragment does not set, and is restored', async () => {
+  writeFileSync(host.path('x'), 'mine', { mode: 0o640 });
+  store('some content');
+  const before = host.tree();
+  await host.start({ driftCheckMs: 60 });
+  const wanted = config(withObject('/x', 'some content'), withObject('/new/empty', ''));
+  store('');
+  expect(await host.bus.roll(wanted)).toMatchObject({ verdict: 'applied', changed: ['/new/empty', '/x'] });
+  expect(host.tree()).toEqual({ x: '640 some content', new: 'dir 755', 'new/empty': '644 ' });
+  writeFileSync(host.path('x'), 'same length!');
+  const { differences } = await host.bus.reported((report) => report.differences.length > 0);
+  expect(differences).toEqual(['/x: content differs']);
+  expect(await host.bus.roll(wanted, { kind: 'repair' })).toMatchObject({ verdict: 'applied', changed: ['/x'] });
+  expect(await host.bus.roll(config())).toMatchObject({ verdict: 'applied' });
+  expect(host.tree()).toEqual(before);
+});
+
+it('rolls back to the object that was there before, without the object store', async () => {
+  for (const content of ['first', 'second']) store(content);
+  await host.start();
+  const fails = probe('p', { file: { path: '/x', matches: '^first' } });
+  expect(await host.bus.roll(config(withObject('/x', 'first'), fails))).toMatchObject({ verdict: 'applied' });
+  const before = host.tree();
+  host.bus.objects.delete(sha256('first'));
+  expect(await host.bus.roll(config(withObject('/x', 'second'), fails))).toMatchObject({
+    verdict: 'invalid',
+    restored: true,
+  });
+  expect(host.tree()).toEqual(before);
+});
+
+it('refuses content that was changed in the object store, before it changes anything', async () => {
+  host.bus.objects.set(sha256('right'), Buffer.from('wrong'));
+  await host.start();
+  const refused = await host.bus.roll(config(file('/a', 'a'), withObject('/x', 'right')));
+  expect(refused).toMatchObject({ verdict: 'failed', restored: true });
+  expect(refused.reason).toMatch(
+    /^File\/x: a\.bin was changed in the object store: its sha256 is \w{64}, not \w{64}\. Remove it with nats stream purge .* upload the file again with sluice upload$/,
+  );
+  expect(host.tree()).toEqual({});
+});
+
+it('says which object is missing, when the time of the lease is over', async () => {
+  await host.start();
+  const failed = await host.bus.roll(config(withObject('/x', 'nowhere')), { applyMs: 3_000 });
+  expect(failed).toMatchObject({ verdict: 'failed', restored: true });
+  expect(failed.reason).toContain('the object store has no a.bin with sha256');
+});
+
+it('continues a download that was interrupted', async () => {
+  const content = 'twenty-two characters.';
+  store(content);
+  const requested: number[] = [];
+  const { chunk } = host.bus;
+  let isCut = true;
+  host.bus.chunk = (hash, n) => {
+    requested.push(n);
+    return isCut && n === 3 ? Promise.reject(new Error('the connection was lost')) : chunk.call(host.bus, hash, n);
+  };
+  await host.start();
+  host.bus.grant(config(withObject('/x', content)));
+  await until(() => requested.includes(3));
+  isCut = false;
+  await host.bus.reported(({ verdict }) => verdict === 'applied');
+  expect(readFileSync(host.path('x'), 'utf8')).toBe(content);
+  expect(requested.filter((n) => n < 3)).toEqual([0, 1, 2]);
+});
+
+it('downloads while the node is drained, and continues after a notice', async () => {
+  const content = 'forty characters, which are ten chunks..';
+  store(content);
+  const chunks: number[] = [];
+  const { chunk } = host.bus;
+  host.bus.chunk = (hash, n) => {
+    if (n === 5 && !chunks.includes(n)) host.bus.push({});
+    chunks.push(n);
+    return chunk.call(host.bus, hash, n);
+  };
+  await host.start();
+  const wanted = config(withObject('/x', content));
+  const lease = host.bus.grant(wanted, { phase: 'draining' });
+  await until(() => statSync(join(host.state, 'originals', sha256(content)), { throwIfNoEntry: false }));
+  expect([host.tree(), chunks.filter((n) => n < 2), chunks.filter((n) => n === 5)]).toEqual([{}, [0, 1], [5, 5]]);
+  host.bus.objects.clear();
+  host.bus.regrant({ phase: 'applying' });
+  expect(await host.bus.reported((report) => report.lease === lease)).toMatchObject({ verdict: 'applied' });
+  expect(host.tree()).toEqual({ x: `644 ${content}` });
+});
+
+it('does not start to download what does not fit on the disk', async () => {
+  const content = 'large';
+  store(content);
+  const { object } = host.bus;
+  host.bus.object = async (hash) => {
+    const info = await object.call(host.bus, hash);
+    return info === undefined ? undefined : { ...info, bytes: 2 ** 50 };
+  };
+  await host.start();
+  const failed = await host.bus.roll(config(withObject('/x', content)));
+  expect(failed).toMatchObject({ verdict: 'failed', restored: true });
+  expect(failed.reason).toMatch(/needs \d+ bytes of disk space at .*, but \d+ are free/);
+  expect(host.tree()).toEqual({});
+});
+
+it('reads a large file once, and finds an edit that keeps its size and the time of its last write', async () => {
+  const content = 'a'.repeat(1_100_000);
+  host.bus.chunkBytes = 256 * 1024;
+  store(content);
+  const seen: string[] = [];
+  const { open } = OpenFile;
+  const { pieces } = OpenFile.prototype;
+  jest.spyOn(OpenFile, 'open').mockImplementation((path, ...more) => {
+    if (path.endsWith('/x')) seen.push('opened');
+    return open.call(OpenFile, path, ...more);
+  });
+  jest.spyOn(OpenFile.prototype, 'pieces').mockImplementation(function (this: OpenFile) {
+    seen.push('read');
+    return pieces.call(this);
+  });
+  await host.start({ driftCheckMs: 60 });
+  await host.bus.roll(config(withObject('/x', content)));
+  await until(() => seen.length > 5 && seen.slice(-5).every((what) => what === 'opened'));
+  const { atime, mtime } = statSync(host.path('x'));
+  writeFileSync(host.path('x'), `b${content.slice(1)}`);
+  utimesSync(host.path('x'), atime, mtime);
+  const { differences } = await host.bus.reported((report) => report.differences.length > 0);
+  expect(differences).toEqual(['/x: content differs']);
+});
+
+it('leaves no copy of the content in the state folder', async () => {
+  store('some content');
+  await host.start();
+  await host.bus.roll(config(withObject('/x', 'some content')));
+  await until(
+    () => statSync(join(host.state, 'originals', sha256('some content')), { throwIfNoEntry: false }) === undefined,
+  );
+  expect(host.tree()).toEqual({ x: '644 some content' });
+});

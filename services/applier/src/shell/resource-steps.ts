@@ -1,0 +1,214 @@
+import type { ConfigEntry } from '#libs/contracts';
+import { wordsFor } from '#libs/manifests/lean';
+import {
+  UNNEEDED,
+  type CheckRefusal,
+  type Difference,
+  type Item,
+  type Original,
+  type Originals,
+  type Outcomes,
+  type Refusal,
+  type StepOf,
+} from '../core/index.js';
+import {
+  refusalOf,
+  RefusedError,
+  type Backend,
+  type CheckContext,
+  type Clock,
+  type SaveContext,
+  type Surroundings,
+} from './ports.js';
+import { checkProbe } from './probes/run-probes.js';
+import { ResourceFolders } from './resource-folders.js';
+import type { StateFolder } from './state/state-folder.js';
+
+/** Carries out the steps that read and change the resources of a node, with the backend of each kind. */
+export class ResourceSteps {
+  private readonly folders: ResourceFolders;
+  /** During a rollback, and until it has succeeded. */
+  isRollingBack = false;
+
+  constructor(
+    private readonly state: StateFolder,
+    private readonly backends: ReadonlyMap<string, Backend>,
+    private readonly surroundings: Surroundings,
+    private readonly clock: Clock,
+  ) {
+    this.folders = new ResourceFolders(surroundings.fileSystems, backends);
+  }
+
+  /** Whether the node differs from an entry. */
+  async isNeeded(entry: ConfigEntry): Promise<boolean> {
+    const backend = this.backendOf(entry.kind);
+    await this.folders.requireAnswer(this.folders.of(entry));
+    return (await backend.differs(entry)) !== undefined;
+  }
+
+  /** Why the entries cannot be applied here. */
+  async check({ config, from, entries, originals }: StepOf<'check'>): Promise<Outcomes['check']> {
+    await this.folders.tryAll(entries.map((entry) => this.folders.of(entry)));
+    const refusals: CheckRefusal[] = [];
+    const checked: CheckContext = { config, from, taken: new Set(Object.keys(originals)), places: new Map() };
+    for (const entry of entries) {
+      const refusal = await refused(wordsFor(entry), async () => {
+        if (entry.kind === 'Probe') return checkProbe(entry, this.surroundings);
+        await this.folders.requireAnswer(this.folders.of(entry));
+        const moved = await this.surroundings.aliases.moved(entry.spec['path']);
+        if (moved !== undefined) throw new RefusedError('node', moved);
+        return this.backendOf(entry.kind).check(entry, checked);
+      });
+      if (refusal !== undefined) refusals.push({ ...refusal, entry });
+    }
+    const shared: Record<string, string> = {};
+    const managed = new Set(entries.flatMap((entry) => this.folders.of(entry).keys));
+    for (const [key, original] of Object.entries(originals)) {
+      if (managed.has(key)) continue;
+      const refusal = await refused(nameOfKey(key), async () => {
+        await this.folders.requireAnswer({ kind: original.kind, keys: [key] });
+        const why = await this.backendOf(original.kind).whyShared?.(key, original, checked);
+        if (why !== undefined) shared[key] = why;
+      });
+      if (refusal !== undefined) refusals.push({ ...refusal, fault: 'node' });
+    }
+    return { refusals, shared };
+  }
+
+  async readBefore({ entries, originals: known, untilMs }: StepOf<'read-before'>): Promise<Originals | Refusal> {
+    const originals: Record<string, Original> = {};
+    const own = entries.map((entry) => this.folders.of(entry));
+    await this.folders.tryAll(own.filter(({ keys }) => keys.some((key) => known[key] === undefined)));
+    const managed = new Set([...Object.keys(known), ...own.flatMap(({ keys }) => keys)]);
+    const saving: SaveContext = { originals: known, managed, leftMs: this.leftUntil(untilMs) };
+    for (const entry of entries) {
+      const refusal = await refused(withPath(entry), async () => {
+        const backend = this.backendOf(entry.kind);
+        const unknown = backend.resources(entry).filter((key) => known[key] === undefined);
+        if (unknown.length > 0) await this.folders.requireAnswer(this.folders.of(entry));
+        for (const key of unknown) originals[key] = await backend.original(key, entry, saving);
+      });
+      if (refusal !== undefined) return refusal;
+    }
+    return originals;
+  }
+
+  async snapshot({ entries, untilMs }: StepOf<'snapshot'>): Promise<Originals | Refusal> {
+    const originals: Record<string, Original> = {};
+    const leftMs = this.leftUntil(untilMs);
+    for (const entry of entries) {
+      const refusal = await refused(withPath(entry), async () => {
+        await this.folders.requireAnswer(this.folders.of(entry));
+        Object.assign(originals, await this.backendOf(entry.kind).snapshot?.(entry, leftMs));
+      });
+      if (refusal !== undefined) return { ...refusal, fault: 'node' };
+    }
+    return originals;
+  }
+
+  async checkCommand({ entry, untilMs }: StepOf<'check-command'>): Promise<Outcomes['check-command']> {
+    let isUnneeded = false;
+    const leftMs = this.leftUntil(untilMs);
+    const refusal = await refused(wordsFor(entry), async () => {
+      isUnneeded = (await this.backendOf(entry.kind).isUnneeded?.(entry, leftMs)) === true;
+    });
+    return isUnneeded ? UNNEEDED : refusal;
+  }
+
+  async apply({ entry, untilMs, isRollback }: StepOf<'apply'>): Promise<Outcomes['apply']> {
+    const leftMs = this.leftUntil(untilMs);
+    const work = async (): Promise<void> => {
+      const backend = this.backendOf(entry.kind);
+      if (this.isRollingBack) await this.folders.requireAnswer(this.folders.of(entry));
+      await backend.apply(entry, leftMs);
+    };
+    return refused(withPath(entry), () => (isRollback === true ? this.state.rollBackWith(work) : work()));
+  }
+
+  undo({ entry, untilMs }: StepOf<'undo'>): Promise<Refusal | undefined> {
+    return refused('', async () => this.backendOf(entry.kind).undo?.(entry, this.leftUntil(untilMs)));
+  }
+
+  /** If an original cannot be restored, that is never an error in the new config, which does not need it. */
+  async restore({ key, original, isRollback }: StepOf<'restore'>): Promise<Refusal | undefined> {
+    const work = async (): Promise<void> => {
+      if (this.isRollingBack) await this.folders.requireAnswer({ kind: original.kind, keys: [key] });
+      await this.backendOf(original.kind).restore(key, original);
+    };
+    const refusal = await refused(key, () => (isRollback === true ? this.state.rollBackWith(work) : work()));
+    return refusal === undefined ? undefined : { ...refusal, fault: 'node' };
+  }
+
+  async compare(items: readonly Item[]): Promise<readonly Difference[]> {
+    const differences: Difference[] = [];
+    await this.folders.tryAll(items.map((item) => this.folders.ofItem(item)));
+    for (const item of items) {
+      const { what, how, ...rest } = await this.differenceOf(item);
+      if (how !== undefined)
+        differences.push({
+          what,
+          how,
+          ...rest,
+          ...(item.do === 'apply' ? { entry: item.entry } : {}),
+          ...((await this.isForgotten(item)) ? { forgotten: true } : {}),
+        });
+    }
+    return differences;
+  }
+
+  private async differenceOf(
+    item: Item,
+  ): Promise<Pick<Difference, 'what' | 'unreadable'> & { readonly how: string | undefined }> {
+    const what =
+      item.do === 'apply'
+        ? (this.backends.get(item.entry.kind)?.title(item.entry) ?? item.entry.kind)
+        : nameOfKey(item.key);
+    try {
+      await this.folders.requireAnswer(this.folders.ofItem(item));
+      if (item.do === 'restore')
+        return { what, how: await this.backendOf(item.original.kind).differsFromOriginal(item.key, item.original.was) };
+      return { what, how: await this.backendOf(item.entry.kind).differs(item.entry) };
+    } catch (error) {
+      return { what, how: `cannot be read: ${(error as Error).message}`, unreadable: true };
+    }
+  }
+
+  private async isForgotten(item: Item): Promise<boolean> {
+    return (
+      item.do === 'apply' &&
+      (await this.backends
+        .get(item.entry.kind)
+        ?.isForgotten?.(item.entry)
+        .catch(() => false)) === true
+    );
+  }
+
+  private leftUntil(untilMs: number): () => number {
+    return () => Math.max(0, untilMs - this.clock());
+  }
+
+  private backendOf(kind: string): Backend {
+    const backend = this.backends.get(kind);
+    if (backend === undefined) throw new RefusedError('node', `this node does not support kind ${kind}`);
+    return backend;
+  }
+}
+
+/** What people call a resource: a path without its prefix. */
+const nameOfKey = (key: string): string => key.slice(key.indexOf(':') + 1);
+
+/** What people call an entry, and its path if it has one. */
+const withPath = (entry: ConfigEntry): string => {
+  const { path } = entry.spec;
+  return `${wordsFor(entry)}${typeof path === 'string' ? ` (${path})` : ''}`;
+};
+
+/** The refusal with which the work ends, if it fails. */
+export async function refused(where: string, work: () => Promise<void>): Promise<Refusal | undefined> {
+  try {
+    await work();
+    return undefined;
+  } catch (error) {
+    return refusalOf(error, where);
+  }
+}

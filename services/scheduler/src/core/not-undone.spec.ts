@@ -1,0 +1,48 @@
+import { Scheduler } from './scheduler.fixture.js';
+
+const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
+const LEFT = { reason: 'the probe p fails; rolled back, except Exec/x', notUndone: ['Exec/x'] };
+
+describe('a node whose rollback could not undo a command', () => {
+  it('is not called up to date, until the next change is applied', () => {
+    const s = fleetOf('n0');
+    s.rolls('c1', ['n0']);
+    s.leaseEnds('n0', 'failed', LEFT);
+    expect(s.rollout('c1').phase).toBe('reverted');
+    expect(s.status('n0').notUndone).toEqual(['Exec/x']);
+    expect(s.why('n0')).toMatchObject({
+      because: 'not-undone',
+      text: 'it was rolled back, except Exec/x: undo on the node what these commands did, or apply a change that does',
+    });
+    s.nodeReports('n0', 'old');
+    expect(s.status('n0').notUndone).toEqual(['Exec/x']);
+    s.rolls('c2', ['n0']);
+    s.applies('n0');
+    expect(s.status('n0').notUndone).toEqual([]);
+  });
+
+  it('is not called up to date when it has drift, too', () => {
+    const s = fleetOf('n0');
+    s.rolls('c1', ['n0']);
+    s.leaseEnds('n0', 'failed', LEFT);
+    s.when(s.message('n0', 'old', { kind: 'drifted', differences: ['/a', '/b'] }));
+    expect(s.why('n0')).toMatchObject({
+      because: 'not-undone',
+      text: 'it was rolled back, except Exec/x: undo on the node what these commands did, or apply a change that does; it also has drift: /a; /b',
+    });
+  });
+
+  it('is listed in the rollout, when it failed and when it was rolled back after it had succeeded', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1']);
+    const first = s.atWork()[0] ?? '';
+    const other = first === 'n0' ? 'n1' : 'n0';
+    s.applies(first);
+    s.leaseEnds(other, 'failed', LEFT);
+    s.leaseEnds(first, 'applied', { hash: 'old', notUndone: ['Exec/x'] });
+    expect(s.view('rollouts', 'c1').worst.map(({ node, state, reason }) => [node, state, reason])).toEqual([
+      [other, 'failed', LEFT.reason],
+      [first, 'partly-rolled-back', 'rolled back, except Exec/x'],
+    ]);
+  });
+});

@@ -1,0 +1,73 @@
+import { changeId, fragmentId, type Fragment, type FragmentRef } from '#libs/contracts';
+import { Violation, type Oracle } from '../world/world.js';
+
+interface Published {
+  readonly apply: readonly Fragment[];
+  readonly delete: readonly FragmentRef[];
+}
+
+/**
+ * No change that reaches nodes leaves a network without the VRF that it refers to. In the end, a change waits only for
+ * what does not exist, no longer than it may, and holds up no change of other fragments.
+ */
+export function missingReferences(): Oracle {
+  const published = new Map<string, Published>();
+  let committed: ReadonlyMap<string, Fragment> = new Map();
+  /** What an open change waits for. */
+  const blocked = new Map<string, { readonly needs: readonly string[]; readonly untilMs: number }>();
+  const contentOf = (change: string): Published => published.get(change) ?? { apply: [], delete: [] };
+  const idsOf = (change: string): readonly string[] =>
+    [...contentOf(change).apply, ...contentOf(change).delete].map(fragmentId);
+  /** The committed fragments after a change. */
+  const after = (change: string): ReadonlyMap<string, Fragment> => {
+    const state = new Map(committed);
+    for (const ref of contentOf(change).delete) state.delete(fragmentId(ref));
+    for (const fragment of contentOf(change).apply) state.set(fragmentId(fragment), fragment);
+    return state;
+  };
+  return {
+    name: 'missing references',
+    onFact(_world, fact) {
+      if (fact.type === 'config.accepted') published.set(fact.change, fact);
+      if (fact.type === 'config.blocked') blocked.set(fact.change, fact);
+      else if ('change' in fact && fact.type.startsWith('config.')) blocked.delete(fact.change ?? '');
+      // A change that reaches no nodes is not checked: references are missing on nodes.
+      if (fact.type === 'rollout.started' && fact.pending > 0) {
+        const before = new Set(withoutVrf(committed));
+        const lost = withoutVrf(after(fact.change)).find((id) => !before.has(id));
+        if (lost !== undefined) throw new Violation(`${fact.change} starts, and the VRF of ${lost} does not exist`);
+      }
+      if (fact.type === 'config.committed') committed = after(fact.change);
+    },
+    atEnd(world) {
+      for (const { sequence } of world.bus.changes) {
+        const change = changeId(sequence);
+        const ids = idsOf(change);
+        const holder = (world.bus.view('changes', change)?.waitsFor ?? []).find((one) => blocked.has(one));
+        if (holder !== undefined && !idsOf(holder).some((id) => ids.includes(id)))
+          throw new Violation(`${change} waits for ${holder}, which waits for ${blocked.get(holder)?.needs.join()}`);
+        const { needs, untilMs } = blocked.get(change) ?? { needs: [], untilMs: 0 };
+        const there = needs.find((need) => vrfsIn(committed).has(need.slice('Vrf/'.length)));
+        if (there !== undefined) throw new Violation(`${change} waits for ${there}, which exists`);
+        if (needs.length > 0 && world.clock.nowMs > untilMs + PATIENCE_MS)
+          throw new Violation(`${change} still waits for ${needs.join()}, although its time is over`);
+      }
+    },
+  };
+}
+
+/** The wall clocks of two machines differ by up to this. */
+const PATIENCE_MS = 20 * 60_000;
+
+const vrfIn = ({ spec }: Fragment): unknown => spec?.['vrf'];
+
+const vrfsIn = (state: ReadonlyMap<string, Fragment>): ReadonlySet<unknown> =>
+  new Set([...state.values()].filter(({ kind }) => kind === 'Vrf').map(vrfIn));
+
+/** The networks whose VRF does not exist. */
+function withoutVrf(state: ReadonlyMap<string, Fragment>): readonly string[] {
+  const vrfs = vrfsIn(state);
+  return [...state.values()]
+    .filter((fragment) => fragment.kind === 'Layer2Network' && !vrfs.has(vrfIn(fragment)))
+    .map(fragmentId);
+}
