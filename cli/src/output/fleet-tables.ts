@@ -72,12 +72,16 @@ const LISTINGS: { readonly [G in Resource]: Listing<G> } = {
     isGone: (pool) => pool.gone,
   },
   fragments: {
-    heads: ['KIND', 'NAME', 'CHANGE', 'SOURCE', 'LABELS'],
-    row: ({ fragment, change, source }) => [
+    heads: ['KIND', 'NAME', 'CHANGE', 'SOURCE', 'UP TO DATE', 'APPLYING', 'FAILED', 'DEFERRED', 'LABELS'],
+    row: ({ fragment, change, source, counts, rolling }, _now, colours) => [
       fragment?.kind ?? '',
       fragment?.name ?? '',
-      change,
+      (rolling ?? '') === '' ? change : `${change} → ${rolling}`,
       source,
+      counts === undefined ? '' : `${counts.upToDate}/${counts.nodes}`,
+      countText(counts?.applying),
+      colours.red(countText(counts?.failed)),
+      colours.yellow(countText(counts?.deferred)),
       labelText(fragment?.labels ?? {}),
     ],
     order: (a, b) =>
@@ -155,6 +159,9 @@ export function fleetTable<G extends Resource>(
     values.map((value) => listing.row(value, now, colours)),
   );
 }
+
+/** Nothing for no node, so that what needs attention is easy to see. */
+const countText = (count = 0): string => (count === 0 ? '' : String(count));
 
 /** How many differences the node has from its config; empty if the scheduler does not know the node. */
 const driftCount = ({ drifted }: NodeRow, colours: Colours): string =>

@@ -14,6 +14,7 @@ export type ChangeView = Narrow<
   }
 >;
 export type FragmentView = Plain<views.FragmentView>;
+export type FragmentCounts = Plain<views.FragmentCounts>;
 export type ReviewView = Narrow<views.ReviewView, { verdict: 'validated' | 'blocked' | 'rejected' }>;
 export type KnownBadView = Plain<views.KnownBadView>;
 export type PoolView = Plain<views.PoolView>;

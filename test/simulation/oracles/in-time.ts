@@ -48,5 +48,7 @@ const isExcused = (node: SimNode, { bootId, disk }: GoneApplier): boolean =>
   node.scrapped ||
   node.bootId !== bootId ||
   node.disk !== disk ||
+  // The rollback has told the machine to restart, and waits for that.
+  node.journal.work?.reboot !== undefined ||
   node.trouble.full ||
   node.trouble.readOnly.length > 0;

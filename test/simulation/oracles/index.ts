@@ -3,6 +3,7 @@ import { budget } from './budget.js';
 import { knownBad } from './known-bad.js';
 import { cordons, knownNodes, podBudgets } from './cordons.js';
 import { drainedFirst } from './drained-first.js';
+import { fragmentCounts } from './fragment-counts.js';
 import { inTime } from './in-time.js';
 import { ended } from './ended.js';
 import { keptConfigs } from './kept-configs.js';
@@ -46,6 +47,7 @@ export const newOracles = (): readonly Oracle[] => [
   ownedFragments(),
   keptConfigs,
   ended(),
+  fragmentCounts,
   trueViews,
   recovery,
 ];

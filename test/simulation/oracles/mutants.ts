@@ -88,6 +88,17 @@ export const MUTANTS: readonly Mutant[] = [
     service: misreads('scheduler', (fact) => (fact.type === 'rollout.started' ? { ...fact, maxUnavailable: 0 } : fact)),
   },
   {
+    name: 'the merger does not count what nodes report at the end of a lease',
+    caughtBy: 'fragment counts',
+    service: overlooks('merger', 'node.lease.settled'),
+  },
+  {
+    name: 'the merger does not notice that a node lost its config',
+    caughtBy: 'fragment counts',
+    on: { kubernetes: false, actors: among('changes', 'lost-disks') },
+    service: overlooks('merger', 'node.reported'),
+  },
+  {
     name: 'the merger does not notice that what a change waits for exists now',
     caughtBy: 'missing references',
     on: { kubernetes: false, actors: among('changes', 'missing-references'), minutes: 60 },

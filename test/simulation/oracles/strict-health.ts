@@ -30,7 +30,9 @@ export function strictHealth(): Oracle {
         // It may have committed the same configs.
         return left.clear();
       case 'config.ended':
-        for (const [node, { change, hash }] of tried) if (change === fact.change) left.set(node, { hash, sequence });
+        for (const [node, { change, hash }] of tried)
+          // It may be the same config as the last committed one that the node had.
+          if (change === fact.change && hash !== had.get(node)) left.set(node, { hash, sequence });
         return;
       case 'node.rendered':
         return void left.delete(fact.node);

@@ -1,4 +1,4 @@
-import type { PoolProgress } from '#libs/contracts';
+import type { FragmentCounts, PoolProgress } from '#libs/contracts';
 import type { Schema } from '../shape/checked.js';
 
 const TEXT = { type: 'string' } as const;
@@ -37,6 +37,31 @@ const COUNTS = {
   pending: described(COUNT, 'Nodes that have not changed yet.'),
 };
 
+/** How far a committed object has reached its nodes. */
+const REACHED = {
+  inSync: described(
+    { type: 'boolean' },
+    'Whether every node that the object selects has it and is ready: not silent, unavailable, taken, degraded, drifted or unhealthy.',
+  ),
+  appliedGeneration: described(COUNT, 'The generation that all nodes have. Only while `inSync`.'),
+  appliedTime: described(
+    { ...TEXT, format: 'date-time' },
+    'When it last reached a node that did not have it. Only while `inSync`.',
+  ),
+  counts: {
+    description: 'How many of the nodes that the object selects have it, kept up to date after its change has ended.',
+    type: 'object',
+    properties: {
+      nodes: described(COUNT, 'Nodes that the object selects.'),
+      upToDate: described(COUNT, 'Nodes that have it.'),
+      applying: described(COUNT, 'Nodes that are changing now.'),
+      failed: described(COUNT, 'Nodes whose last lease failed.'),
+      deferred: described(COUNT, 'Nodes that get it later, once they can.'),
+      waiting: described(COUNT, 'Nodes that wait for their turn.'),
+    } satisfies Readonly<Record<keyof FragmentCounts, object>>,
+  },
+};
+
 const COMMON = {
   phase: described(TEXT, 'State of the object, in one word.'),
   message: described(TEXT, 'Why it is in that phase.'),
@@ -53,6 +78,7 @@ export const FRAGMENT_STATUS: Schema = {
     change: described(TEXT, 'The change that it was published in, which is also the name of its Rollout.'),
     hash: described(TEXT, 'sha256 of the published labels and spec, as canonical JSON.'),
     ...COUNTS,
+    ...REACHED,
   },
 };
 

@@ -116,12 +116,13 @@ function isCalm(state: State, resource: Resource, published: PublishedState): bo
 }
 
 const basisOf = (
-  { rollouts, pools, admission, definitions, drainTroubles: { ofPool } }: State,
-  { kind, name }: Resource,
+  { rollouts, reached, pools, admission, definitions, drainTroubles: { ofPool } }: State,
+  { id, kind, name }: Resource,
   change: Change,
 ): readonly unknown[] => [
   change,
   rollouts.get(change.change),
+  reached.get(id),
   definitions.kinds.get(kind),
   ...(kind === 'Pool' ? [pools.get(name), admission?.words, ofPool.get(name)?.words] : []),
 ];

@@ -2,6 +2,7 @@ import {
   fragmentId,
   type ChangeView,
   type DrainView,
+  type FragmentCounts,
   type FragmentView,
   type KnownBadView,
   type NodeView,
@@ -37,6 +38,15 @@ interface Pace {
   readonly notBeforeMs: number;
 }
 
+/** How far a committed fragment has reached its nodes. */
+interface Reached extends Pick<FragmentView, 'change' | 'inSync' | 'appliedAt'> {
+  /** Undefined for policies. */
+  readonly counts: FragmentCounts | undefined;
+}
+
+type ShownFragment = Pick<FragmentView, 'fragment' | 'change' | 'gone'> &
+  Partial<Pick<FragmentView, 'counts' | 'inSync' | 'appliedAt'>>;
+
 /** The minimum time between two writes of one object's status. */
 const WRITE_MS = 1_000;
 const LONGEST_MS = 60_000;
@@ -54,6 +64,8 @@ export class State {
   readonly index = new ChangeIndex();
   readonly rollouts = new Map<string, RolloutView>();
   readonly pools = new Map<string, PoolView>();
+  /** By `Kind/name`: how far the committed fragments have reached their nodes. */
+  readonly reached = new Map<string, Reached>();
   /** Nodes that have left the fleet. */
   readonly leftNodes = new Set<string>();
   /** Those in progress, by node. */
@@ -123,9 +135,12 @@ export class State {
     if (bucket === 'rollouts') this.rollouts.delete(key);
   }
 
-  showFragment({ fragment, change, gone }: Pick<FragmentView, 'fragment' | 'change' | 'gone'>): void {
+  showFragment({ fragment, change, gone, counts, inSync = false, appliedAt = '' }: ShownFragment): void {
     if (fragment === undefined) return;
-    this.index.showFragment(fragmentId(fragment), change, gone ? ABSENT : hashOf(fragment, this.digest));
+    const id = fragmentId(fragment);
+    if (gone) this.reached.delete(id);
+    else this.reached.set(id, { change, counts, inSync, appliedAt });
+    this.index.showFragment(id, change, gone ? ABSENT : hashOf(fragment, this.digest));
   }
 
   showNode({ node, state }: Pick<NodeView, 'node' | 'state'>): void {

@@ -1,4 +1,4 @@
-import type { PoolView } from '#libs/contracts';
+import type { Fragment, PoolView } from '#libs/contracts';
 import { GatewayWorld } from './gateway.fixture.js';
 import { publishedStateOf } from './published-state.js';
 import { statusOf } from './status.js';
@@ -36,5 +36,36 @@ describe('the status of a pool', () => {
     expect(statusBeside(Array.from({ length: 12 }, (_, i) => `n${i}`))?.['usedBy']).toMatch(
       /^n0 .* n9 \(taken by me: disk\) and 2 more$/,
     );
+  });
+});
+
+describe('the status of a committed object', () => {
+  const reachedWith = (shown: object): Status | undefined => {
+    const world = new GatewayWorld().apply('a', '1').rest().show('c1', 'committed').rest();
+    const { kind, name, labels, spec } = world.objects.get('File/a') as never as Fragment;
+    world.state.showFragment({ fragment: { kind, name, labels, spec }, change: 'c1', gone: false, ...shown });
+    world.rest();
+    return world.objects.get('File/a')?.status;
+  };
+  const counts = { nodes: 3, upToDate: 2, applying: 0, failed: 0, deferred: 1, waiting: 0 };
+
+  it('counts the nodes that have it', () => {
+    expect(reachedWith({ counts, inSync: false })).toMatchObject({ phase: 'Ready', inSync: false, counts });
+  });
+
+  it('says which generation was applied and when, only while it is in sync', () => {
+    const inSync = reachedWith({ counts: { ...counts, upToDate: 3, deferred: 0 }, inSync: true, appliedAt: 't2' });
+    expect(inSync).toMatchObject({ inSync: true, appliedTime: 't2', counts: { upToDate: 3 } });
+    expect(inSync?.['appliedGeneration']).toBe(inSync?.['observedGeneration']);
+    const behind = reachedWith({ counts, inSync: false });
+    expect([behind?.['appliedTime'], behind?.['appliedGeneration']]).toEqual([undefined, undefined]);
+  });
+
+  it('is not in sync while a newer version of it is published', () => {
+    const world = new GatewayWorld().apply('a', '1').rest().show('c1', 'committed').rest();
+    const { kind, name, labels, spec } = world.objects.get('File/a') as never as Fragment;
+    world.state.showFragment({ fragment: { kind, name, labels, spec }, change: 'c1', gone: false, inSync: true });
+    world.apply('a', '2').rest().show('c2', 'rolling').rest();
+    expect(world.objects.get('File/a')?.status).toMatchObject({ inSync: false, change: 'c2' });
   });
 });

@@ -38,7 +38,8 @@ export function statusOf(state: State, resource: Resource, published: PublishedS
       if (resource.deleting)
         return { ...wholeOf(state, resource, deletionOf(story, change, resource, againMs), at), ...counts };
       const text = againMs === undefined ? story : withWords(story, againText(change, resource, againMs));
-      return { ...wholeOf(state, resource, text, at), hash: resource.hash, ...counts };
+      const reached = published.state === 'carried' ? reachedOf(state, resource, change) : {};
+      return { ...wholeOf(state, resource, text, at), hash: resource.hash, ...counts, ...reached };
     }
   }
 }
@@ -48,6 +49,22 @@ export function countsOf({ nodes }: Change, rollout: RolloutView | undefined): S
   if (rollout === undefined) return { nodes };
   const { applied, failed, unknown, deferred, pending } = rollout;
   return { nodes, applied, failed, unknown, deferred, pending };
+}
+
+/**
+ * How many nodes have what the object says, once it is committed. What was applied, and when, is only shown while it is
+ * in sync.
+ */
+function reachedOf({ reached }: State, { id, generation }: Resource, { change, phase }: Change): Status {
+  const found = phase === 'committed' ? reached.get(id) : undefined;
+  if (found === undefined) return { inSync: false };
+  const { counts, inSync, appliedAt } = found;
+  const isCurrent = found.change === change && inSync;
+  return {
+    inSync: isCurrent,
+    ...(counts === undefined ? {} : { counts }),
+    ...(isCurrent ? { appliedGeneration: generation, appliedTime: appliedAt } : {}),
+  };
 }
 
 const ACCEPTED: ConditionDraft = ['Accepted', 'True', 'Accepted'];

@@ -2,6 +2,7 @@ import { byAge, changeSequence, fragmentId, type FactOf } from '#libs/contracts'
 import { folding, viewKey, type FactTable } from '#libs/engine';
 import { sameLabels } from '#libs/manifests';
 import { kindIn } from '#libs/rules';
+import { countAgain, nodeJoined, nodeLeft, nodeRendered, nodesCommitted, NODE_FACTS } from './node-progress.js';
 import { selectedBy } from './selection.js';
 import {
   dayOf,
@@ -44,7 +45,7 @@ const FACTS: FactTable<State> = {
   },
   'config.validated': (state, fact) => {
     const warnings = [...(state.changes.get(fact.change)?.warnings ?? []), ...fact.warnings];
-    patch(state, fact.change, { phase: 'validated', warnings });
+    patch(state, fact.change, { phase: 'validated', warnings, incompatible: fact.incompatible });
   },
   'config.rejected': reject,
   'config.committed': commit,
@@ -60,18 +61,20 @@ const FACTS: FactTable<State> = {
   'node.changed': present,
   'node.left': (state, { node }) => {
     for (const table of [state.nodes, state.desired, state.toRender, state.failing]) table.delete(node);
+    nodeLeft(state, node);
     alterNodes(state);
     outdate(state, node);
     for (const change of [...state.targets.keys()]) leaveTargets(state, change, node);
   },
-  'node.rendered': (state, { node, hash, recipe, outdatedIn }) => {
+  'node.rendered': (state, fact) => {
+    const { node, hash, recipe, outdatedIn } = fact;
     state.toRender.delete(node);
     alterQueue(state);
     state.desired.set(node, { hash, recipe });
     for (const change of outdatedIn) leaveTargets(state, change, node);
+    nodeRendered(state, fact);
   },
-  'node.unhealthy': (state, { node, failingProbes }) => state.failing.set(node, failingProbes),
-  'node.healthy': (state, { node }) => state.failing.delete(node),
+  ...NODE_FACTS,
   'rollout.started': (state, { change }) => patch(state, change, { phase: 'rolling', rollout: 'rolling' }),
   'rollout.complete': (state, { change }) => patch(state, change, { phase: 'rolling', rollout: 'complete' }),
   'rollout.aborted': (state, { change, reason }) => patch(state, change, { aborted: true, reason }),
@@ -147,6 +150,7 @@ function patch(state: State, name: string, change: Partial<Change>): void {
   if (before === undefined) return;
   state.changes.set(name, { ...before, ...change });
   alterQueue(state);
+  if (change.rollout !== undefined || change.open === false) countAgain(state);
   state.touched.add(viewKey('changes', name));
 }
 
@@ -194,7 +198,9 @@ function commit(state: State, fact: FactOf<'config.committed'>): void {
   // Check the old and the new version: a node that only the old one selected also gets a new config.
   for (const node of state.nodes.values())
     if (!Object.hasOwn(targets, node.node) && selectedBy(state, change, node)) state.toRender.set(node.node, 'commit');
-  for (const ref of change.delete) remove(state, fragmentId(ref), fact.change);
+  // Render them again: the review then says that they are incompatible, and why.
+  for (const node of change.incompatible) if (Object.hasOwn(targets, node)) state.toRender.set(node, 'commit');
+  for (const ref of change.delete) remove(state, fragmentId(ref), fact);
   for (const fragment of change.apply) {
     const id = fragmentId(fragment);
     const before = state.fragments.get(id);
@@ -203,13 +209,15 @@ function commit(state: State, fact: FactOf<'config.committed'>): void {
     const former = change.rollbackOf === undefined ? undefined : (before?.replaced ?? state.goneFragments.get(id));
     const replaced = before && { fragment: before.fragment, source: before.source };
     const source = former?.source ?? change.source;
-    state.fragments.set(id, { fragment, change: fact.change, source, ...(replaced && { replaced }) });
+    const row = { fragment, change: fact.change, source, generation: fact.generation, appliedAt: fact.at };
+    state.fragments.set(id, { ...row, ...(replaced && { replaced }) });
     state.fragmentIds.add(id);
     state.goneFragments.delete(id);
   }
   for (const id of touchedIds(change)) state.touched.add(viewKey('fragments', id.replace('/', '.')));
   outdateWaiting(state, change);
   state.generation.set(fact.generation);
+  nodesCommitted(state, new Set([...Object.keys(targets), ...state.toRender.keys()]), fact);
   const { generation, at: endedAt } = fact;
   close(state, fact.change, { phase: 'committed', outcome: 'committed', generation, endedAt });
 }
@@ -223,25 +231,28 @@ function outdateWaiting(state: State, { apply }: Change): void {
   }
 }
 
-function remove(state: State, id: string, change: string): void {
+function remove(state: State, id: string, { change, generation, at }: FactOf<'config.committed'>): void {
   const committed = state.fragments.get(id);
   if (committed === undefined) return;
   state.lastTouched(id, change);
   state.fragments.delete(id);
   state.fragmentIds.delete(id);
-  state.goneFragments.set(id, { fragment: committed.fragment, source: committed.source, change });
+  const { fragment, source } = committed;
+  state.goneFragments.set(id, { fragment, source, change, generation, appliedAt: at });
 }
 
 function present(state: State, { node, labels, capabilities }: FactOf<'node.joined' | 'node.changed'>): void {
   const before = state.nodes.get(node);
   state.nodes.set(node, { node, labels, capabilities });
   state.toRender.set(node, before === undefined ? 'join' : 'relabel');
+  if (before === undefined) nodeJoined(state, node);
   alterNodes(state);
   if (before !== undefined && !sameLabels(before.labels, labels)) outdate(state, node);
 }
 
 function alterNodes(state: State): void {
   state.nodesVersion.set(state.nodesVersion.get() + 1);
+  countAgain(state);
   alterQueue(state);
 }
 
@@ -255,6 +266,7 @@ function leaveTargets(state: State, change: string, node: string): void {
   if (targets === undefined || !Object.hasOwn(targets, node)) return;
   state.targets.set(change, withoutTarget(targets, node));
   alterQueue(state);
+  countAgain(state);
 }
 
 /** A rendering that has not started becomes outdated when one of its nodes is relabelled or leaves. */

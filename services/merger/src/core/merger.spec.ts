@@ -632,3 +632,17 @@ it("a rendering that another copy appended is used like the copy's own", () => {
   const m = fleetOf('n0').given(renderedNode('n0', 'theirs'));
   expect(m.state.desired.get('n0')?.hash).toBe('theirs');
 });
+
+it('renders a node again that was incompatible with a committed change, so that its review says why', () => {
+  const m = new Merger().fleet(['n0', 'n1']);
+  m.publishes(1, file('a', '1'));
+  m.given(
+    factOf('config.validated', { change: 'c1', attempt: 1, incompatible: ['n1'] }),
+    factOf('rollout.started', { change: 'c1' }),
+  );
+  const to = m.state.targets.get('c1')?.['n1']?.to as string;
+  expect(linesOf(m.completes('c1'), 'node', 'hash', 'cause')).toEqual([
+    'config.committed',
+    `node.rendered n1 ${to} commit`,
+  ]);
+});

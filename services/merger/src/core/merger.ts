@@ -13,6 +13,7 @@ import {
 import { durationMs } from '#libs/manifests';
 import { boundReasons } from '#libs/rules';
 import { digestWith } from './committed-digest.js';
+import { showCounts } from './counts.js';
 import { evolve, reads } from './evolve.js';
 import { gathering } from './gather.js';
 import type { GatherResult, Input, RenderNeed, Request } from './inputs.js';
@@ -22,6 +23,13 @@ import { dump, load, MIGRATIONS, openByAge, State, type Change, NO_VERSION, type
 import { view, viewKeys } from './views.js';
 
 type MergerDraft = Draft<State, Input, RenderNeed>;
+/** What a decision remembers for the next one. */
+interface Memory {
+  readonly queue: Progress | undefined;
+  /** Set if changed counts are to be shown; monotonic. */
+  readonly showCountsAtMs: number | undefined;
+}
+
 type Results = ReadonlyMap<string, GatherResult>;
 
 /** How many nodes outside rollouts are rendered at a time: one batch of facts. */
@@ -41,7 +49,7 @@ export function mergerCore(
 ): Core<State, Input, RenderNeed, GatherResult> {
   return {
     name: 'merger',
-    version: 10,
+    version: 11,
     migrations: MIGRATIONS,
     reads,
     wantsTargets: true,
@@ -49,8 +57,10 @@ export function mergerCore(
     initial: () => new State(),
     evolve,
     decide: (state, inputs, gathered, now) => decide(state, inputs, gathered, now, { digest, quotaBytes }),
-    remember: ({ progress }, memory) => {
-      if (memory !== undefined) progress.queue = memory as Progress;
+    remember: (state, memory) => {
+      const { queue, showCountsAtMs } = memory as Memory;
+      if (queue !== undefined) state.progress.queue = queue;
+      if (showCountsAtMs !== undefined) state.progress.counts = showCounts(state, showCountsAtMs);
     },
     cursor: (state) => state.cursor.get(),
     takeTouched,
@@ -70,13 +80,18 @@ function decide(
   means: PublishSettings,
 ): Decision<Input, RenderNeed> {
   const version = state.progress.version.get();
-  let memory: Progress | undefined;
+  let queue: Progress | undefined;
+  const { counts, countsVersion } = state.progress;
+  const isCountDue = counts.version !== countsVersion.get();
+  const mayShow = isCountDue && now.monotonicMs >= counts.notBeforeMs;
   const decision = decided<State, Input, RenderNeed>(state, now, evolve, (draft) => {
     endChanges(draft, means.digest);
     renderNodes(draft, gathered);
     for (const input of inputs) takeInput(draft, input, gathered, means);
-    memory = advanceQueue(draft, gathered, version);
+    queue = advanceQueue(draft, gathered, version);
+    if (isCountDue && !mayShow) draft.wakeAt(counts.notBeforeMs);
   });
+  const memory: Memory = { queue, showCountsAtMs: mayShow ? now.monotonicMs : undefined };
   return { ...decision, memory };
 }
 

@@ -36,6 +36,10 @@ export function overlaps(state: State, other: Reach, change: Reach, spend: Spend
   return meets(other.ids, change.ids) || setsOf(state).meets(other.nodes, change.own, spend);
 }
 
+/** The nodes that a fragment selects. */
+export const nodesSelectedBy = (state: State, fragment: Fragment): NodeSet =>
+  setsOf(state).selectedBy(state, [fragment], () => {});
+
 /** A cache that is derived from the fold. It is not part of the fold. */
 const SETS = new WeakMap<State, NodeSets>();
 
@@ -126,7 +130,7 @@ export const meets = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean =
 const TEXTS = new WeakMap<Fragment, string>();
 const IDS = new WeakMap<Change['apply'], ReadonlySet<string>>();
 
-function selectorText(fragment: Fragment): string {
+export function selectorText(fragment: Fragment): string {
   const cached = TEXTS.get(fragment);
   if (cached !== undefined) return cached;
   const text = JSON.stringify(selectorOf(fragment));

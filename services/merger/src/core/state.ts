@@ -42,6 +42,8 @@ export interface Change extends ChangeContent {
   readonly pools: Readonly<Record<string, number>>;
   readonly reasons: readonly Reason[];
   readonly warnings: readonly Reason[];
+  /** Nodes that it does not fit, and the committed state neither: it does not reach them. */
+  readonly incompatible: readonly string[];
   readonly outcome: string;
   readonly reason: string;
   readonly generation: number;
@@ -81,6 +83,7 @@ export const newChange = (
   pools: {},
   reasons: [],
   warnings: [],
+  incompatible: [],
   outcome: '',
   reason: '',
   generation: 0,
@@ -96,6 +99,26 @@ export interface CommittedFragment {
   readonly source: string;
   /** What that change replaced; undefined if it created or deleted the fragment. */
   readonly replaced?: Pick<CommittedFragment, 'fragment' | 'source'>;
+  /** Of the committed state, when it last changed. */
+  readonly generation: number;
+  /** When it last reached a node that did not have it yet; before that, when it was committed. */
+  readonly appliedAt: string;
+}
+
+/** What a node has instead of the config of the committed state. */
+export interface Behind {
+  /** It has everything that was committed up to this generation. */
+  readonly generation: number;
+  /** And this change, which is being rolled out or rolled back; empty if none. */
+  readonly change: string;
+}
+
+export type NotReady = 'silent' | 'unavailable' | 'taken' | 'degraded' | 'drifted';
+
+/** The last lease of a node, or what was decided instead of one, until the node is up to date. */
+export interface Work {
+  readonly change: string;
+  readonly state: 'applying' | 'failed' | 'deferred';
 }
 
 /** The first change that a source published with an id. */
@@ -154,6 +177,14 @@ export interface Progress {
   readonly version: number;
 }
 
+/** When the counts of this copy were last shown. It is not part of the fold, and no decision depends on it. */
+export interface ShownCounts {
+  /** The version of the counts that are shown. */
+  readonly version: number;
+  /** When they may be shown again, monotonic. */
+  readonly notBeforeMs: number;
+}
+
 /** The merger's fold. */
 export class State {
   readonly undo = new UndoLog();
@@ -173,6 +204,13 @@ export class State {
   readonly knownBad = new Table<string, true>(this.undo);
   /** Unhealthy nodes → which probes fail there. */
   readonly failing = new Table<string, readonly FailingProbe[]>(this.undo);
+  /** The hash of the config that each node last reported, also if it has not joined yet or has left. */
+  readonly inForce = new Table<string, string>(this.undo);
+  /** The nodes that do not have the config of the committed state. */
+  readonly behind = new Table<string, Behind>(this.undo);
+  readonly work = new Table<string, Work>(this.undo);
+  /** Nodes that are not ready, apart from those in `failing` → why. */
+  readonly notReady = new Table<string, readonly NotReady[]>(this.undo);
   /** Nodes to render outside a rollout → why. */
   readonly toRender = new Table<string, 'join' | 'relabel' | 'commit'>(this.undo);
   readonly openChanges = new SortedSet(this.undo, byAge);
@@ -192,6 +230,11 @@ export class State {
     /** Increases with each fact that may change whose turn it is. */
     version: new Cell<number>(this.undo, 0),
     queue: { next: '', left: 0, version: NO_VERSION } as Progress,
+    /** Increases with each fact that may change how many nodes have a fragment. */
+    countsVersion: new Cell<number>(this.undo, 0),
+    counts: { version: NO_VERSION, notBeforeMs: 0 } as ShownCounts,
+    /** What is shown of each fragment, as JSON, and the size of the fragment. */
+    shown: new WeakMap<CommittedFragment, { readonly text: string; readonly bytes: number }>(),
   };
 
   /** Counts, before the tables of fragments say so, that a change is the last one to apply or delete a fragment. */
@@ -213,6 +256,10 @@ const TABLES = [
   'targets',
   'knownBad',
   'failing',
+  'inForce',
+  'behind',
+  'work',
+  'notReady',
   'toRender',
   'firstUses',
   'usage',
@@ -292,6 +339,28 @@ export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> 
   9: (dumped) => {
     const all = dumped as { readonly changes: Rows<Change> };
     return { ...all, changes: all.changes.map(([name, row]) => [name, { ...row, needs: [], needsUntilMs: 0 }]) };
+  },
+  // Version 10 did not know which nodes are up to date. Until they report, all of them count as that.
+  10: (dumped) => {
+    const { fragments, goneFragments, ...rest } = dumped as {
+      readonly changes: Rows<Change>;
+      readonly fragments: Rows<CommittedFragment>;
+      readonly goneFragments: Rows<CommittedFragment>;
+    };
+    const changes = new Map(rest.changes);
+    const dated = (rows: typeof fragments): Rows<CommittedFragment> =>
+      rows.map(([id, row]) => {
+        const { generation = 0, endedAt = '' } = changes.get(row.change) ?? {};
+        return [id, { ...row, generation, appliedAt: endedAt }];
+      });
+    const nothing = { inForce: [], behind: [], work: [], notReady: [] };
+    return {
+      ...rest,
+      changes: rest.changes.map(([name, row]) => [name, { ...row, incompatible: [] }]),
+      fragments: dated(fragments),
+      goneFragments: dated(goneFragments),
+      ...nothing,
+    };
   },
 };
 

@@ -1,6 +1,9 @@
 import type { ChangeView, FragmentRef, FragmentView } from '#libs/contracts';
 import { viewKey, type ViewBody, type ViewKey } from '#libs/engine';
+import { reachedBy, type Reached } from './counts.js';
 import type { State } from './state.js';
+
+const NOWHERE: Reached = { rolling: '', inSync: false, appliedGeneration: 0, appliedAt: '' };
 
 /** Limits the size of a view value, which must fit into a message. The ledger has all reasons. */
 const SHOWN_REASONS = 100;
@@ -28,6 +31,7 @@ function changeView(state: State, name: string): Omit<ChangeView, 'ledger'> | un
     replaces: _____,
     strategy: ______,
     takeOver: _______,
+    incompatible: ________,
     ...view
   } = change;
   return {
@@ -46,5 +50,6 @@ function fragmentView(state: State, id: string): Omit<FragmentView, 'ledger'> | 
   const found = committed ?? state.goneFragments.get(id);
   if (found === undefined) return undefined;
   const { fragment, change, source } = found;
-  return { fragment, change, source, gone: committed === undefined };
+  const isGone = committed === undefined;
+  return { fragment, change, source, gone: isGone, ...(isGone ? NOWHERE : reachedBy(state, id, committed)) };
 }

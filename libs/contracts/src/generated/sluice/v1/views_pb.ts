@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/views.proto.
  */
 export const file_sluice_v1_views: GenFile = /*@__PURE__*/
-  fileDesc("ChVzbHVpY2UvdjEvdmlld3MucHJvdG8SCXNsdWljZS52MSLqAgoITm9kZVZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSDQoFc3RhdGUYAyABKAkSLwoGbGFiZWxzGAQgAygLMh8uc2x1aWNlLnYxLk5vZGVWaWV3LkxhYmVsc0VudHJ5EhQKDGNhcGFiaWxpdGllcxgFIAMoCRIPCgd2ZXJzaW9uGAYgASgJEg0KBXNpbmNlGAcgASgJEg8KB2JlY2F1c2UYCCABKAkSEwoLdW5hdmFpbGFibGUYCSABKAkSCwoDdWlkGAogASgJEjYKCnNldF9sYWJlbHMYCyADKAsyIi5zbHVpY2UudjEuTm9kZVZpZXcuU2V0TGFiZWxzRW50cnkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARowCg5TZXRMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIpQFCgpDaGFuZ2VWaWV3Eg4KBmxlZGdlchgBIAEoARIOCgZjaGFuZ2UYAiABKAkSDQoFcGhhc2UYAyABKAkSDgoGc291cmNlGAQgASgJEg8KB21lc3NhZ2UYBSABKAkSDgoGYXV0aG9yGAYgASgJEhEKCXdhaXRzX2ZvchgHIAMoCRIlCgVhcHBseRgIIAMoCzIWLnNsdWljZS52MS5GcmFnbWVudFJlZhImCgZkZWxldGUYCSADKAsyFi5zbHVpY2UudjEuRnJhZ21lbnRSZWYSDwoHYXR0ZW1wdBgKIAEoDRINCgVub2RlcxgLIAEoDRIRCgl1bmNoYW5nZWQYDCABKA0SLwoFcG9vbHMYDSADKAsyIC5zbHVpY2UudjEuQ2hhbmdlVmlldy5Qb29sc0VudHJ5EiIKB3JlYXNvbnMYDiADKAsyES5zbHVpY2UudjEuUmVhc29uEiMKCHdhcm5pbmdzGA8gAygLMhEuc2x1aWNlLnYxLlJlYXNvbhIPCgdvdXRjb21lGBAgASgJEg4KBnJlYXNvbhgRIAEoCRISCgpnZW5lcmF0aW9uGBIgASgNEhAKCHJldHJ5X29mGBMgASgJEhMKC2FjY2VwdGVkX2F0GBQgASgJEhAKCGVuZGVkX2F0GBUgASgJEhkKDGR1cGxpY2F0ZV9vZhgWIAEoCUgAiAEBEhgKC3JvbGxiYWNrX29mGBcgASgJSAGIAQESDQoFbmVlZHMYGCADKAkSFgoObmVlZHNfdW50aWxfbXMYGSABKAEaLAoKUG9vbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBQg8KDV9kdXBsaWNhdGVfb2ZCDgoMX3JvbGxiYWNrX29mInMKDEZyYWdtZW50VmlldxIOCgZsZWRnZXIYASABKAESJQoIZnJhZ21lbnQYAiABKAsyEy5zbHVpY2UudjEuRnJhZ21lbnQSDgoGY2hhbmdlGAMgASgJEgwKBGdvbmUYBCABKAgSDgoGc291cmNlGAUgASgJIpcBCgpSZXZpZXdWaWV3Eg4KBmxlZGdlchgBIAEoARIOCgZjaGFuZ2UYAiABKAkSDwoHYXR0ZW1wdBgDIAEoDRIPCgd2ZXJkaWN0GAQgASgJEiIKB3JlYXNvbnMYBSADKAsyES5zbHVpY2UudjEuUmVhc29uEiMKCHdhcm5pbmdzGAYgAygLMhEuc2x1aWNlLnYxLlJlYXNvbiLCAQoMS25vd25CYWRWaWV3Eg4KBmxlZGdlchgBIAEoARIMCgRoYXNoGAIgASgJEg4KBnJlY2lwZRgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSDAoEbm9kZRgFIAEoCRINCgVsZWFzZRgGIAEoCRIOCgZyZWFzb24YByABKAkSDQoFc2luY2UYCCABKAkSDAoEZ29uZRgJIAEoCBISCgpjbGVhcmVkX2J5GAogASgJEhYKDmNsZWFyZWRfcmVhc29uGAsgASgJIjoKClBvb2xNZW1iZXISDAoEbm9kZRgBIAEoCRIPCgdiZWNhdXNlGAIgASgJEg0KBWxlYXNlGAMgASgJIk4KDVVuaGVhbHRoeU5vZGUSDAoEbm9kZRgBIAEoCRIvCg5mYWlsaW5nX3Byb2JlcxgCIAMoCzIXLnNsdWljZS52MS5GYWlsaW5nUHJvYmUi2gIKCFBvb2xWaWV3Eg4KBmxlZGdlchgBIAEoARIMCgRwb29sGAIgASgJEhcKD21heF91bmF2YWlsYWJsZRgDIAEoCRIOCgZidWRnZXQYBCABKA0SDwoHbWVtYmVycxgFIAEoDRIqCgt1bmF2YWlsYWJsZRgGIAMoCzIVLnNsdWljZS52MS5Qb29sTWVtYmVyEg8KB3dhaXRpbmcYByABKA0SEAoIYXBwbHlfbXMYCCABKAESEAoIZHJhaW5fbXMYCSABKAESDQoFZHJpZnQYCiABKAkSDAoEZ29uZRgLIAEoCBIOCgZzaWxlbnQYDCABKA0SFAoMc2lsZW50X25vZGVzGA0gAygJEgwKBHVzZWQYDiABKA0SEQoJdW5oZWFsdGh5GA8gASgNEjEKD3VuaGVhbHRoeV9ub2RlcxgQIAMoCzIYLnNsdWljZS52MS5VbmhlYWx0aHlOb2RlItACCglMZWFzZVZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSDAoEcG9vbBgDIAEoCRINCgVsZWFzZRgEIAEoCRIOCgZjaGFuZ2UYBSABKAkSDAoEa2luZBgGIAEoCRINCgVwaGFzZRgHIAEoCRIMCgRoYXNoGAggASgJEgwKBGZyb20YCSABKAkSIgoHYWN0aW9ucxgKIAMoCzIRLnNsdWljZS52MS5BY3Rpb24SEAoIYXBwbHlfbXMYCyABKAESEAoIZHJhaW5fbXMYDCABKAESDwoHYmVjYXVzZRgNIAEoCRIOCgZyZWFzb24YDiABKAkSEgoKZ3JhbnRlZF9hdBgPIAEoCRISCgpzZXR0bGVkX2F0GBAgASgJEiQKBWRyaWZ0GBEgASgLMhAuc2x1aWNlLnYxLkRyaWZ0SACIAQFCCAoGX2RyaWZ0IuUDCgpTdGF0dXNWaWV3Eg4KBmxlZGdlchgBIAEoARIMCgRub2RlGAIgASgJEhMKC2luY2FybmF0aW9uGAMgASgNEg0KBW5vbmNlGAQgASgNEgsKA3NlcRgFIAEoDRIMCgRoYXNoGAYgASgJEg0KBWxlYXNlGAcgASgJEg8KB3ZlcmRpY3QYCCABKAkSDgoGcmVhc29uGAkgASgJEhAKCHJlc3RvcmVkGAogASgIEg8KB2Rlc2lyZWQYCyABKAkSDAoEcG9vbBgMIAEoCRIQCghkZWZlcnJlZBgNIAEoCRIUCgxpbmNvbXBhdGlibGUYDiABKAgSLwoUaW5jb21wYXRpYmxlX3JlYXNvbnMYDyADKAsyES5zbHVpY2UudjEuUmVhc29uEg8KB2RyaWZ0ZWQYECADKAkSDwoHc2tpcHBlZBgRIAEoCRIOCgZjaGFuZ2UYEiABKAkSKAoFdGFrZW4YEyABKAsyFC5zbHVpY2UudjEuVGFrZW5Vbml0SACIAQESFQoNZHJpZnRlZF9zaW5jZRgWIAEoCRIvCg5mYWlsaW5nX3Byb2JlcxgUIAMoCzIXLnNsdWljZS52MS5GYWlsaW5nUHJvYmUSEgoKbm90X3VuZG9uZRgVIAMoCUIICgZfdGFrZW4iRgoJVGFrZW5Vbml0Eg0KBW93bmVyGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIKCgJhdBgDIAEoCRIOCgZmb3JfbXMYBCABKAEiYAoMUG9vbFByb2dyZXNzEg0KBW5vZGVzGAEgASgNEgwKBGRvbmUYAiABKA0SDgoGYWN0aXZlGAMgASgNEhEKCXVudG91Y2hlZBgEIAEoDRIQCghkZWdyYWRlZBgFIAEoDSJYCgxOb2RlUHJvZ3Jlc3MSDAoEbm9kZRgBIAEoCRIMCgRwb29sGAIgASgJEg0KBXN0YXRlGAMgASgJEg4KBnJlYXNvbhgEIAEoCRINCgVzaW5jZRgFIAEoCSLyAwoLUm9sbG91dFZpZXcSDgoGbGVkZ2VyGAEgASgBEg4KBmNoYW5nZRgCIAEoCRINCgVwaGFzZRgDIAEoCRIOCgZwYXVzZWQYBCABKAgSDQoFbm9kZXMYBSABKA0SDwoHYXBwbGllZBgGIAEoDRIOCgZmYWlsZWQYByABKA0SDwoHdW5rbm93bhgIIAEoDRIQCghkZWZlcnJlZBgJIAEoDRIPCgdwZW5kaW5nGAogASgNEhQKDG1heF9mYWlsdXJlcxgLIAEoDRIOCgZyZWFzb24YDCABKAkSMAoFcG9vbHMYDSADKAsyIS5zbHVpY2UudjEuUm9sbG91dFZpZXcuUG9vbHNFbnRyeRImCgV3b3JzdBgOIAMoCzIXLnNsdWljZS52MS5Ob2RlUHJvZ3Jlc3MSEgoKc3RhbGxlZF9ieRgPIAMoCRISCgpzdGFydGVkX2F0GBAgASgJEhAKCGVuZGVkX2F0GBEgASgJEhUKDXN1cGVyc2VkZWRfYnkYEiABKAkSDwoHYWJvcnRlZBgTIAEoCBIXCg9tYXhfdW5hdmFpbGFibGUYFCABKA0aRQoKUG9vbHNFbnRyeRILCgNrZXkYASABKAkSJgoFdmFsdWUYAiABKAsyFy5zbHVpY2UudjEuUG9vbFByb2dyZXNzOgI4ASKUAgoJRHJhaW5WaWV3Eg4KBmxlZGdlchgBIAEoARIMCgRub2RlGAIgASgJEgwKBHBvb2wYAyABKAkSDQoFbGVhc2UYBCABKAkSDQoFc3RhdGUYBSABKAkSEAoIc3RyYXRlZ3kYBiABKAkSDQoFc2luY2UYByABKAkSDgoGcmVhc29uGAggASgJEg0KBXRvdGFsGAkgASgNEg8KB2V2aWN0ZWQYCiABKA0SEwoLd2FpdGluZ19mb3IYCyADKAkSDgoGYnVkZ2V0GAwgASgJEg8KB2FsbG93ZWQYDSABKA0SDwoHYmxvY2tlZBgOIAMoCRIVCg1ibG9ja2VkX3NpbmNlGA8gASgJEg4KBmNoYW5nZRgQIAEoCWIGcHJvdG8z", [file_sluice_v1_common]);
+  fileDesc("ChVzbHVpY2UvdjEvdmlld3MucHJvdG8SCXNsdWljZS52MSLqAgoITm9kZVZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSDQoFc3RhdGUYAyABKAkSLwoGbGFiZWxzGAQgAygLMh8uc2x1aWNlLnYxLk5vZGVWaWV3LkxhYmVsc0VudHJ5EhQKDGNhcGFiaWxpdGllcxgFIAMoCRIPCgd2ZXJzaW9uGAYgASgJEg0KBXNpbmNlGAcgASgJEg8KB2JlY2F1c2UYCCABKAkSEwoLdW5hdmFpbGFibGUYCSABKAkSCwoDdWlkGAogASgJEjYKCnNldF9sYWJlbHMYCyADKAsyIi5zbHVpY2UudjEuTm9kZVZpZXcuU2V0TGFiZWxzRW50cnkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARowCg5TZXRMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIpQFCgpDaGFuZ2VWaWV3Eg4KBmxlZGdlchgBIAEoARIOCgZjaGFuZ2UYAiABKAkSDQoFcGhhc2UYAyABKAkSDgoGc291cmNlGAQgASgJEg8KB21lc3NhZ2UYBSABKAkSDgoGYXV0aG9yGAYgASgJEhEKCXdhaXRzX2ZvchgHIAMoCRIlCgVhcHBseRgIIAMoCzIWLnNsdWljZS52MS5GcmFnbWVudFJlZhImCgZkZWxldGUYCSADKAsyFi5zbHVpY2UudjEuRnJhZ21lbnRSZWYSDwoHYXR0ZW1wdBgKIAEoDRINCgVub2RlcxgLIAEoDRIRCgl1bmNoYW5nZWQYDCABKA0SLwoFcG9vbHMYDSADKAsyIC5zbHVpY2UudjEuQ2hhbmdlVmlldy5Qb29sc0VudHJ5EiIKB3JlYXNvbnMYDiADKAsyES5zbHVpY2UudjEuUmVhc29uEiMKCHdhcm5pbmdzGA8gAygLMhEuc2x1aWNlLnYxLlJlYXNvbhIPCgdvdXRjb21lGBAgASgJEg4KBnJlYXNvbhgRIAEoCRISCgpnZW5lcmF0aW9uGBIgASgNEhAKCHJldHJ5X29mGBMgASgJEhMKC2FjY2VwdGVkX2F0GBQgASgJEhAKCGVuZGVkX2F0GBUgASgJEhkKDGR1cGxpY2F0ZV9vZhgWIAEoCUgAiAEBEhgKC3JvbGxiYWNrX29mGBcgASgJSAGIAQESDQoFbmVlZHMYGCADKAkSFgoObmVlZHNfdW50aWxfbXMYGSABKAEaLAoKUG9vbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBQg8KDV9kdXBsaWNhdGVfb2ZCDgoMX3JvbGxiYWNrX29mIvABCgxGcmFnbWVudFZpZXcSDgoGbGVkZ2VyGAEgASgBEiUKCGZyYWdtZW50GAIgASgLMhMuc2x1aWNlLnYxLkZyYWdtZW50Eg4KBmNoYW5nZRgDIAEoCRIMCgRnb25lGAQgASgIEg4KBnNvdXJjZRgFIAEoCRIpCgZjb3VudHMYBiABKAsyGS5zbHVpY2UudjEuRnJhZ21lbnRDb3VudHMSDwoHcm9sbGluZxgHIAEoCRIPCgdpbl9zeW5jGAggASgIEhoKEmFwcGxpZWRfZ2VuZXJhdGlvbhgJIAEoDRISCgphcHBsaWVkX2F0GAogASgJIngKDkZyYWdtZW50Q291bnRzEg0KBW5vZGVzGAEgASgNEhIKCnVwX3RvX2RhdGUYAiABKA0SEAoIYXBwbHlpbmcYAyABKA0SDgoGZmFpbGVkGAQgASgNEhAKCGRlZmVycmVkGAUgASgNEg8KB3dhaXRpbmcYBiABKA0ilwEKClJldmlld1ZpZXcSDgoGbGVkZ2VyGAEgASgBEg4KBmNoYW5nZRgCIAEoCRIPCgdhdHRlbXB0GAMgASgNEg8KB3ZlcmRpY3QYBCABKAkSIgoHcmVhc29ucxgFIAMoCzIRLnNsdWljZS52MS5SZWFzb24SIwoId2FybmluZ3MYBiADKAsyES5zbHVpY2UudjEuUmVhc29uIsIBCgxLbm93bkJhZFZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBGhhc2gYAiABKAkSDgoGcmVjaXBlGAMgASgJEg4KBmNoYW5nZRgEIAEoCRIMCgRub2RlGAUgASgJEg0KBWxlYXNlGAYgASgJEg4KBnJlYXNvbhgHIAEoCRINCgVzaW5jZRgIIAEoCRIMCgRnb25lGAkgASgIEhIKCmNsZWFyZWRfYnkYCiABKAkSFgoOY2xlYXJlZF9yZWFzb24YCyABKAkiOgoKUG9vbE1lbWJlchIMCgRub2RlGAEgASgJEg8KB2JlY2F1c2UYAiABKAkSDQoFbGVhc2UYAyABKAkiTgoNVW5oZWFsdGh5Tm9kZRIMCgRub2RlGAEgASgJEi8KDmZhaWxpbmdfcHJvYmVzGAIgAygLMhcuc2x1aWNlLnYxLkZhaWxpbmdQcm9iZSLaAgoIUG9vbFZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBHBvb2wYAiABKAkSFwoPbWF4X3VuYXZhaWxhYmxlGAMgASgJEg4KBmJ1ZGdldBgEIAEoDRIPCgdtZW1iZXJzGAUgASgNEioKC3VuYXZhaWxhYmxlGAYgAygLMhUuc2x1aWNlLnYxLlBvb2xNZW1iZXISDwoHd2FpdGluZxgHIAEoDRIQCghhcHBseV9tcxgIIAEoARIQCghkcmFpbl9tcxgJIAEoARINCgVkcmlmdBgKIAEoCRIMCgRnb25lGAsgASgIEg4KBnNpbGVudBgMIAEoDRIUCgxzaWxlbnRfbm9kZXMYDSADKAkSDAoEdXNlZBgOIAEoDRIRCgl1bmhlYWx0aHkYDyABKA0SMQoPdW5oZWFsdGh5X25vZGVzGBAgAygLMhguc2x1aWNlLnYxLlVuaGVhbHRoeU5vZGUi0AIKCUxlYXNlVmlldxIOCgZsZWRnZXIYASABKAESDAoEbm9kZRgCIAEoCRIMCgRwb29sGAMgASgJEg0KBWxlYXNlGAQgASgJEg4KBmNoYW5nZRgFIAEoCRIMCgRraW5kGAYgASgJEg0KBXBoYXNlGAcgASgJEgwKBGhhc2gYCCABKAkSDAoEZnJvbRgJIAEoCRIiCgdhY3Rpb25zGAogAygLMhEuc2x1aWNlLnYxLkFjdGlvbhIQCghhcHBseV9tcxgLIAEoARIQCghkcmFpbl9tcxgMIAEoARIPCgdiZWNhdXNlGA0gASgJEg4KBnJlYXNvbhgOIAEoCRISCgpncmFudGVkX2F0GA8gASgJEhIKCnNldHRsZWRfYXQYECABKAkSJAoFZHJpZnQYESABKAsyEC5zbHVpY2UudjEuRHJpZnRIAIgBAUIICgZfZHJpZnQi5QMKClN0YXR1c1ZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSEwoLaW5jYXJuYXRpb24YAyABKA0SDQoFbm9uY2UYBCABKA0SCwoDc2VxGAUgASgNEgwKBGhhc2gYBiABKAkSDQoFbGVhc2UYByABKAkSDwoHdmVyZGljdBgIIAEoCRIOCgZyZWFzb24YCSABKAkSEAoIcmVzdG9yZWQYCiABKAgSDwoHZGVzaXJlZBgLIAEoCRIMCgRwb29sGAwgASgJEhAKCGRlZmVycmVkGA0gASgJEhQKDGluY29tcGF0aWJsZRgOIAEoCBIvChRpbmNvbXBhdGlibGVfcmVhc29ucxgPIAMoCzIRLnNsdWljZS52MS5SZWFzb24SDwoHZHJpZnRlZBgQIAMoCRIPCgdza2lwcGVkGBEgASgJEg4KBmNoYW5nZRgSIAEoCRIoCgV0YWtlbhgTIAEoCzIULnNsdWljZS52MS5UYWtlblVuaXRIAIgBARIVCg1kcmlmdGVkX3NpbmNlGBYgASgJEi8KDmZhaWxpbmdfcHJvYmVzGBQgAygLMhcuc2x1aWNlLnYxLkZhaWxpbmdQcm9iZRISCgpub3RfdW5kb25lGBUgAygJQggKBl90YWtlbiJGCglUYWtlblVuaXQSDQoFb3duZXIYASABKAkSDgoGcmVhc29uGAIgASgJEgoKAmF0GAMgASgJEg4KBmZvcl9tcxgEIAEoASJgCgxQb29sUHJvZ3Jlc3MSDQoFbm9kZXMYASABKA0SDAoEZG9uZRgCIAEoDRIOCgZhY3RpdmUYAyABKA0SEQoJdW50b3VjaGVkGAQgASgNEhAKCGRlZ3JhZGVkGAUgASgNIlgKDE5vZGVQcm9ncmVzcxIMCgRub2RlGAEgASgJEgwKBHBvb2wYAiABKAkSDQoFc3RhdGUYAyABKAkSDgoGcmVhc29uGAQgASgJEg0KBXNpbmNlGAUgASgJIvIDCgtSb2xsb3V0VmlldxIOCgZsZWRnZXIYASABKAESDgoGY2hhbmdlGAIgASgJEg0KBXBoYXNlGAMgASgJEg4KBnBhdXNlZBgEIAEoCBINCgVub2RlcxgFIAEoDRIPCgdhcHBsaWVkGAYgASgNEg4KBmZhaWxlZBgHIAEoDRIPCgd1bmtub3duGAggASgNEhAKCGRlZmVycmVkGAkgASgNEg8KB3BlbmRpbmcYCiABKA0SFAoMbWF4X2ZhaWx1cmVzGAsgASgNEg4KBnJlYXNvbhgMIAEoCRIwCgVwb29scxgNIAMoCzIhLnNsdWljZS52MS5Sb2xsb3V0Vmlldy5Qb29sc0VudHJ5EiYKBXdvcnN0GA4gAygLMhcuc2x1aWNlLnYxLk5vZGVQcm9ncmVzcxISCgpzdGFsbGVkX2J5GA8gAygJEhIKCnN0YXJ0ZWRfYXQYECABKAkSEAoIZW5kZWRfYXQYESABKAkSFQoNc3VwZXJzZWRlZF9ieRgSIAEoCRIPCgdhYm9ydGVkGBMgASgIEhcKD21heF91bmF2YWlsYWJsZRgUIAEoDRpFCgpQb29sc0VudHJ5EgsKA2tleRgBIAEoCRImCgV2YWx1ZRgCIAEoCzIXLnNsdWljZS52MS5Qb29sUHJvZ3Jlc3M6AjgBIpQCCglEcmFpblZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSDAoEcG9vbBgDIAEoCRINCgVsZWFzZRgEIAEoCRINCgVzdGF0ZRgFIAEoCRIQCghzdHJhdGVneRgGIAEoCRINCgVzaW5jZRgHIAEoCRIOCgZyZWFzb24YCCABKAkSDQoFdG90YWwYCSABKA0SDwoHZXZpY3RlZBgKIAEoDRITCgt3YWl0aW5nX2ZvchgLIAMoCRIOCgZidWRnZXQYDCABKAkSDwoHYWxsb3dlZBgNIAEoDRIPCgdibG9ja2VkGA4gAygJEhUKDWJsb2NrZWRfc2luY2UYDyABKAkSDgoGY2hhbmdlGBAgASgJYgZwcm90bzM", [file_sluice_v1_common]);
 
 /**
  * bucket nodes, key <node>, by the inventory
@@ -276,6 +276,41 @@ export type FragmentView = Message<"sluice.v1.FragmentView"> & {
    * @generated from field: string source = 5;
    */
   source: string;
+
+  /**
+   * absent for policies, which are on no node, and for a deleted fragment
+   *
+   * @generated from field: sluice.v1.FragmentCounts counts = 6;
+   */
+  counts?: FragmentCounts;
+
+  /**
+   * the change that is rolling out a new version or deletes it, which `counts` is about; empty: the committed version
+   *
+   * @generated from field: string rolling = 7;
+   */
+  rolling: string;
+
+  /**
+   * every node that it selects has the committed version, and is ready: not silent, unavailable, taken, degraded, drifted or unhealthy
+   *
+   * @generated from field: bool in_sync = 8;
+   */
+  inSync: boolean;
+
+  /**
+   * of the committed state in which it last changed; 0 unless in sync
+   *
+   * @generated from field: uint32 applied_generation = 9;
+   */
+  appliedGeneration: number;
+
+  /**
+   * when it last reached a node that did not have it; empty unless in sync
+   *
+   * @generated from field: string applied_at = 10;
+   */
+  appliedAt: string;
 };
 
 /**
@@ -284,6 +319,58 @@ export type FragmentView = Message<"sluice.v1.FragmentView"> & {
  */
 export const FragmentViewSchema: GenMessage<FragmentView> = /*@__PURE__*/
   messageDesc(file_sluice_v1_views, 2);
+
+/**
+ * How many of the nodes that a fragment selects have it. The sum of all but `nodes` is `nodes`.
+ *
+ * @generated from message sluice.v1.FragmentCounts
+ */
+export type FragmentCounts = Message<"sluice.v1.FragmentCounts"> & {
+  /**
+   * @generated from field: uint32 nodes = 1;
+   */
+  nodes: number;
+
+  /**
+   * @generated from field: uint32 up_to_date = 2;
+   */
+  upToDate: number;
+
+  /**
+   * a lease is running
+   *
+   * @generated from field: uint32 applying = 3;
+   */
+  applying: number;
+
+  /**
+   * the last lease failed, and nothing was decided since
+   *
+   * @generated from field: uint32 failed = 4;
+   */
+  failed: number;
+
+  /**
+   * they get it later: they were deferred or skipped, or are silent, unavailable, taken or incompatible
+   *
+   * @generated from field: uint32 deferred = 5;
+   */
+  deferred: number;
+
+  /**
+   * for their turn
+   *
+   * @generated from field: uint32 waiting = 6;
+   */
+  waiting: number;
+};
+
+/**
+ * Describes the message sluice.v1.FragmentCounts.
+ * Use `create(FragmentCountsSchema)` to create a new message.
+ */
+export const FragmentCountsSchema: GenMessage<FragmentCounts> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_views, 3);
 
 /**
  * bucket reviews, key <change>, by the validator
@@ -329,7 +416,7 @@ export type ReviewView = Message<"sluice.v1.ReviewView"> & {
  * Use `create(ReviewViewSchema)` to create a new message.
  */
 export const ReviewViewSchema: GenMessage<ReviewView> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 3);
+  messageDesc(file_sluice_v1_views, 4);
 
 /**
  * bucket known-bad, key config.<hash> or recipe.<digest>, by the validator
@@ -398,7 +485,7 @@ export type KnownBadView = Message<"sluice.v1.KnownBadView"> & {
  * Use `create(KnownBadViewSchema)` to create a new message.
  */
 export const KnownBadViewSchema: GenMessage<KnownBadView> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 4);
+  messageDesc(file_sluice_v1_views, 5);
 
 /**
  * @generated from message sluice.v1.PoolMember
@@ -427,7 +514,7 @@ export type PoolMember = Message<"sluice.v1.PoolMember"> & {
  * Use `create(PoolMemberSchema)` to create a new message.
  */
 export const PoolMemberSchema: GenMessage<PoolMember> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 5);
+  messageDesc(file_sluice_v1_views, 6);
 
 /**
  * A node on which probes of the config in force fail.
@@ -451,7 +538,7 @@ export type UnhealthyNode = Message<"sluice.v1.UnhealthyNode"> & {
  * Use `create(UnhealthyNodeSchema)` to create a new message.
  */
 export const UnhealthyNodeSchema: GenMessage<UnhealthyNode> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 6);
+  messageDesc(file_sluice_v1_views, 7);
 
 /**
  * bucket pools, key <pool>, by the scheduler
@@ -561,7 +648,7 @@ export type PoolView = Message<"sluice.v1.PoolView"> & {
  * Use `create(PoolViewSchema)` to create a new message.
  */
 export const PoolViewSchema: GenMessage<PoolView> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 7);
+  messageDesc(file_sluice_v1_views, 8);
 
 /**
  * bucket leases, key <node>, by the scheduler: the current or last lease of the node
@@ -664,7 +751,7 @@ export type LeaseView = Message<"sluice.v1.LeaseView"> & {
  * Use `create(LeaseViewSchema)` to create a new message.
  */
 export const LeaseViewSchema: GenMessage<LeaseView> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 8);
+  messageDesc(file_sluice_v1_views, 9);
 
 /**
  * bucket status, key <node>, by the scheduler: the last processed report of the node, and its desired config
@@ -808,7 +895,7 @@ export type StatusView = Message<"sluice.v1.StatusView"> & {
  * Use `create(StatusViewSchema)` to create a new message.
  */
 export const StatusViewSchema: GenMessage<StatusView> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 9);
+  messageDesc(file_sluice_v1_views, 10);
 
 /**
  * A node that another tool or a person has taken out of service.
@@ -844,7 +931,7 @@ export type TakenUnit = Message<"sluice.v1.TakenUnit"> & {
  * Use `create(TakenUnitSchema)` to create a new message.
  */
 export const TakenUnitSchema: GenMessage<TakenUnit> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 10);
+  messageDesc(file_sluice_v1_views, 11);
 
 /**
  * @generated from message sluice.v1.PoolProgress
@@ -887,7 +974,7 @@ export type PoolProgress = Message<"sluice.v1.PoolProgress"> & {
  * Use `create(PoolProgressSchema)` to create a new message.
  */
 export const PoolProgressSchema: GenMessage<PoolProgress> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 11);
+  messageDesc(file_sluice_v1_views, 12);
 
 /**
  * @generated from message sluice.v1.NodeProgress
@@ -926,7 +1013,7 @@ export type NodeProgress = Message<"sluice.v1.NodeProgress"> & {
  * Use `create(NodeProgressSchema)` to create a new message.
  */
 export const NodeProgressSchema: GenMessage<NodeProgress> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 12);
+  messageDesc(file_sluice_v1_views, 13);
 
 /**
  * bucket rollouts, key <change>, by the scheduler
@@ -1046,7 +1133,7 @@ export type RolloutView = Message<"sluice.v1.RolloutView"> & {
  * Use `create(RolloutViewSchema)` to create a new message.
  */
 export const RolloutViewSchema: GenMessage<RolloutView> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 13);
+  messageDesc(file_sluice_v1_views, 14);
 
 /**
  * bucket drains, key <node>, by the drain service
@@ -1156,5 +1243,5 @@ export type DrainView = Message<"sluice.v1.DrainView"> & {
  * Use `create(DrainViewSchema)` to create a new message.
  */
 export const DrainViewSchema: GenMessage<DrainView> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 14);
+  messageDesc(file_sluice_v1_views, 15);
 

@@ -1,0 +1,265 @@
+import type { NewFact } from '#libs/contracts';
+import { changed, factOf, file, heard, left, LedgerCopy, pool, report, silent } from '#libs/testing';
+import { Merger, rendered } from './merger.fixture.js';
+
+const counts = (m: Merger, name: string) => {
+  const { counts: shown, ...view } = m.view('fragments', `File.${name}`);
+  const { rolling, inSync, appliedGeneration, appliedAt } = view;
+  const text = Object.entries(shown ?? {})
+    .filter(([, count]) => count > 0)
+    .map(([what, count]) => `${what} ${count}`)
+    .join(', ');
+  return { text, rolling, inSync, appliedGeneration, appliedAt };
+};
+const text = (m: Merger, name: string): string => counts(m, name).text;
+
+/** The node reports that it has the config of this target of the change, or the committed one. */
+const leased = (node: string, change: string, kind: 'forward' | 'corrective' | 'rollback' = 'forward'): NewFact =>
+  factOf('node.lease.granted', { node, pool: 'default', lease: `l-${node}`, change, kind, phase: 'applying' });
+function ends(
+  m: Merger,
+  node: string,
+  change: string,
+  because: 'applied' | 'failed' | 'unknown',
+  hash = targetOf(m, node, change),
+): NewFact {
+  const { incarnation, nonce, seq } = report(node, hash);
+  const had = m.state.inForce.get(node) ?? '';
+  return factOf('node.lease.settled', {
+    node,
+    pool: 'default',
+    lease: `l-${node}`,
+    change,
+    kind: 'forward',
+    hash,
+    because,
+    restored: true,
+    released: true,
+    ...(because === 'unknown'
+      ? {}
+      : {
+          report: {
+            incarnation,
+            nonce,
+            seq,
+            hash: because === 'applied' ? hash : had,
+            verdict: '',
+            bootId: '',
+            reportSequence: 1,
+            notUndone: [],
+          },
+        }),
+  });
+}
+const targetOf = (m: Merger, node: string, change: string): string =>
+  m.state.targets.get(change)?.[node]?.to ?? m.state.desired.get(node)?.hash ?? '';
+const reports = (node: string, hash: string): NewFact =>
+  factOf('node.reported', { ...report(node, hash), report: 'announced', reportSequence: 1 });
+
+/** Nodes that have the config of the committed state. */
+function fleet(...names: readonly string[]): Merger {
+  const m = new Merger().fleet(names, 'web');
+  return m.given(...names.map((node) => reports(node, m.state.desired.get(node)?.hash ?? '')));
+}
+
+/** A rollout of the change over all nodes, which is committed. */
+function rollOut(m: Merger, sequence: number, ...fragments: Parameters<Merger['publishes']>[1][]): void {
+  m.publishes(sequence, ...fragments);
+  const change = `c${sequence}`;
+  m.starts(change);
+  for (const node of Object.keys(m.state.targets.get(change) ?? {}))
+    m.given(leased(node, change), ends(m, node, change, 'applied'));
+  m.completes(change);
+}
+
+describe('the counts of a fragment', () => {
+  it('say that all nodes have it once its change is committed', () => {
+    const m = fleet('n0', 'n1', 'n2');
+    rollOut(m, 1, file('a', '1'));
+    expect(counts(m, 'a')).toMatchObject({ text: 'nodes 3, upToDate 3', rolling: '', inSync: true });
+    expect(counts(m, 'a')).toMatchObject({ appliedGeneration: 1, appliedAt: expect.stringMatching(/^2026-01-01T/) });
+  });
+
+  it('follow the rollout of a new version', () => {
+    const m = fleet('n0', 'n1', 'n2', 'n3');
+    rollOut(m, 1, file('a', '1'), file('b', '1'));
+    m.publishes(2, file('a', '2'));
+    expect(text(m, 'a')).toBe('nodes 4, upToDate 4');
+    m.starts('c2');
+    expect(counts(m, 'a')).toMatchObject({ text: 'nodes 4, waiting 4', rolling: 'c2', inSync: false, appliedAt: '' });
+    m.given(leased('n0', 'c2'), leased('n1', 'c2'), leased('n2', 'c2'));
+    expect(text(m, 'a')).toBe('nodes 4, applying 3, waiting 1');
+    m.given(ends(m, 'n0', 'c2', 'applied'), ends(m, 'n1', 'c2', 'failed'), ends(m, 'n2', 'c2', 'unknown'));
+    m.given(factOf('node.deferred', { node: 'n3', change: 'c2', reason: 'silent' }));
+    expect(text(m, 'a')).toBe('nodes 4, upToDate 1, failed 2, deferred 1');
+    expect(counts(m, 'b')).toMatchObject({ text: 'nodes 4, upToDate 4', inSync: true });
+  });
+
+  it('say during a rollback how many nodes have the committed version', () => {
+    const m = fleet('n0', 'n1');
+    rollOut(m, 1, file('a', '1'), file('b', '1'));
+    const before = m.state.inForce.get('n0') as string;
+    m.publishes(2, file('a', '2'));
+    m.starts('c2');
+    m.given(leased('n0', 'c2'), ends(m, 'n0', 'c2', 'applied'), factOf('rollout.reverting', { change: 'c2' }));
+    expect(counts(m, 'a')).toMatchObject({ text: 'nodes 2, upToDate 1, waiting 1', rolling: '', inSync: false });
+    expect(text(m, 'b')).toBe('nodes 2, upToDate 2');
+    m.given(leased('n0', 'c2', 'rollback'));
+    expect(text(m, 'a')).toBe('nodes 2, upToDate 1, applying 1');
+    m.given(ends(m, 'n0', 'c2', 'applied', before), factOf('rollout.reverted', { change: 'c2' })).when();
+    expect(counts(m, 'a')).toMatchObject({ text: 'nodes 2, upToDate 2', inSync: true, appliedGeneration: 1 });
+  });
+
+  it('show a deferred node until it has caught up, and when that was', () => {
+    const m = fleet('n0', 'n1');
+    rollOut(m, 1, file('a', '1'), file('b', '1'));
+    const committedAt = counts(m, 'b').appliedAt;
+    m.publishes(2, file('a', '2'));
+    m.starts('c2');
+    m.given(silent('n1'), leased('n0', 'c2'), ends(m, 'n0', 'c2', 'applied'));
+    m.given(factOf('node.deferred', { node: 'n1', change: 'c2', reason: 'silent' }));
+    m.completes('c2');
+    expect(counts(m, 'a')).toMatchObject({ text: 'nodes 2, upToDate 1, deferred 1', rolling: '', inSync: false });
+    expect(text(m, 'b')).toBe('nodes 2, upToDate 2');
+    m.given(heard('n1'), leased('n1', '', 'corrective'));
+    expect(text(m, 'a')).toBe('nodes 2, upToDate 1, applying 1');
+    m.given(ends(m, 'n1', '', 'applied'));
+    expect(counts(m, 'a')).toMatchObject({ text: 'nodes 2, upToDate 2', inSync: true, appliedGeneration: 2 });
+    expect(counts(m, 'a').appliedAt > (m.view('changes', 'c2').endedAt ?? '')).toBe(true);
+    expect(counts(m, 'b')).toMatchObject({ inSync: true, appliedAt: committedAt });
+  });
+
+  it('are in sync only while every node is ready', () => {
+    const m = fleet('n0', 'n1');
+    rollOut(m, 1, file('a', '1'));
+    const inSync = (...facts: readonly NewFact[]): boolean => {
+      m.given(...facts);
+      return counts(m, 'a').inSync;
+    };
+    const failingProbes = [{ probe: 'p', reason: 'no' }];
+    expect(inSync(silent('n0'))).toBe(false);
+    expect(inSync(factOf('node.taken', { node: 'n0', owner: 'me' }))).toBe(false);
+    expect(inSync(heard('n0'))).toBe(false);
+    expect(inSync(factOf('node.returned', { node: 'n0', owner: 'me' }))).toBe(true);
+    expect(inSync(factOf('node.unavailable', { node: 'n1', because: 'NotReady' }))).toBe(false);
+    expect(inSync(factOf('node.available', { node: 'n1' }))).toBe(true);
+    expect(inSync(factOf('node.unhealthy', { node: 'n1', failingProbes }))).toBe(false);
+    expect(counts(m, 'a')).toMatchObject({ text: 'nodes 2, upToDate 2', appliedGeneration: 0, appliedAt: '' });
+    expect(inSync(factOf('node.healthy', { node: 'n1' }))).toBe(true);
+    const says = (more: object): NewFact =>
+      factOf('node.reported', { ...report('n1', m.state.inForce.get('n1') as string), report: 'announced', ...more });
+    expect(inSync(says({ restored: false }))).toBe(false);
+    expect(inSync(says({ report: 'drifted', differences: ['/etc/a: content'] }))).toBe(false);
+    expect(inSync(says({}))).toBe(false);
+    expect(inSync(says({ report: 'drifted', differences: [] }))).toBe(true);
+    expect(inSync(silent('n0'), left('n0'))).toBe(true);
+    expect(text(m, 'a')).toBe('nodes 1, upToDate 1');
+  });
+
+  it('count a node that lost its config, one that has joined, and one with other labels, until they have it', () => {
+    const m = fleet('n0', 'n1');
+    rollOut(m, 1, file('a', '1', 'web'));
+    const committed = m.state.inForce.get('n0') as string;
+    m.given(reports('n0', 'empty'));
+    expect(text(m, 'a')).toBe('nodes 2, upToDate 1, waiting 1');
+    m.given(reports('n0', committed));
+    expect(text(m, 'a')).toBe('nodes 2, upToDate 2');
+    m.fleet(['n2'], 'web');
+    expect(text(m, 'a')).toBe('nodes 3, upToDate 2, waiting 1');
+    m.given(leased('n2', ''), ends(m, 'n2', '', 'applied'));
+    expect(text(m, 'a')).toBe('nodes 3, upToDate 3');
+    m.given(changed('n2', { role: 'db' })).when();
+    expect(text(m, 'a')).toBe('nodes 2, upToDate 2');
+    m.given(ends(m, 'n2', '', 'applied'), changed('n2', { role: 'web' })).when();
+    expect(text(m, 'a')).toBe('nodes 3, upToDate 2, waiting 1');
+    m.given(factOf('node.reviewed', { node: 'n2', compatible: false }));
+    expect(text(m, 'a')).toBe('nodes 3, upToDate 2, deferred 1');
+  });
+
+  it('are absent for policies and deleted fragments', () => {
+    const m = fleet('n0');
+    rollOut(m, 1, file('a', '1'), pool('web', 1));
+    rollOut(m, 2, { gone: { kind: 'File', name: 'a' } });
+    expect(m.view('fragments', 'Pool.web')).toMatchObject({ inSync: true, appliedGeneration: 1 });
+    expect(m.view('fragments', 'Pool.web')).not.toHaveProperty('counts');
+    expect(m.view('fragments', 'File.a')).toMatchObject({ gone: true, inSync: false });
+    expect(m.view('fragments', 'File.a')).not.toHaveProperty('counts');
+  });
+});
+
+describe('changed counts', () => {
+  /** The views that the merger asks to write now. */
+  const written = (m: Merger): readonly string[] => {
+    m.decide();
+    return [...m.core.takeTouched(m.state)];
+  };
+
+  it('are shown at most once per second, and only where they have changed', () => {
+    const m = fleet('n0', 'n1');
+    rollOut(m, 1, file('a', '1', 'web'), file('b', '1', 'db'));
+    m.after(1_000);
+    m.nowMs += 1_000;
+    m.given(silent('n0'));
+    expect(written(m)).toEqual(['fragments/File.a']);
+    m.given(heard('n0'));
+    expect(written(m)).toEqual([]);
+    expect(m.decide().wakeAtMs).toBe(m.nowMs + 1_000);
+    m.nowMs += 1_000;
+    expect(written(m)).toEqual(['fragments/File.a']);
+    expect(m.decide().wakeAtMs).toBeUndefined();
+  });
+
+  it('of large fragments are shown less often', () => {
+    const large = 'x'.repeat(800_000);
+    const m = new Merger().fleet(['n0'], 'web').fleet(['n1'], 'db');
+    m.commits(1, file('a', large, 'web'));
+    m.commits(2, file('b', large, 'db'));
+    m.nowMs += 10_000;
+    m.given(silent('n0'), silent('n1'));
+    expect(written(m)).toEqual(['fragments/File.a', 'fragments/File.b']);
+    m.given(heard('n0'));
+    expect((m.decide().wakeAtMs ?? 0) - m.nowMs).toBeCloseTo(1_600, -1);
+  });
+});
+
+it('a snapshot from before the counts says when each fragment was committed, and that all nodes have it', () => {
+  const m = fleet('n0', 'n1');
+  rollOut(m, 1, file('a', '1'));
+  const {
+    inForce: _,
+    behind: __,
+    work: ___,
+    notReady: ____,
+    ...dumped
+  } = m.core.dump(m.state) as Record<string, unknown>;
+  const fragments = (dumped['fragments'] as [string, Record<string, unknown>][]).map(([id, row]) => {
+    const { generation: _____, appliedAt: ______, ...rest } = row;
+    return [id, rest];
+  });
+  const old = m.core.migrations?.[10]?.({ ...dumped, fragments });
+  const copy = new LedgerCopy(m.core, m.ledger);
+  copy.state = m.core.load(old, 0);
+  expect(copy.view('fragments', 'File.a')).toMatchObject({
+    counts: { nodes: 2, upToDate: 2 },
+    appliedGeneration: 1,
+    appliedAt: m.view('changes', 'c1').endedAt,
+  });
+});
+
+it('the counts of all nodes agree with the configs that they have, in every order of what happens', () => {
+  const m = fleet('n0', 'n1', 'n2');
+  rollOut(m, 1, file('a', '1'), file('b', '1'));
+  expect(rendered(m.publishes(2, file('a', '2')))).toHaveLength(1);
+  m.starts('c2');
+  m.given(leased('n1', 'c2'), ends(m, 'n1', 'c2', 'applied'), factOf('node.skipped', { node: 'n0', change: 'c2' }));
+  m.given(factOf('node.deferred', { node: 'n2', change: 'c2' }));
+  m.completes('c2');
+  m.publishes(3, file('b', '3'));
+  m.starts('c3');
+  m.given(leased('n2', 'c3'), ends(m, 'n2', 'c3', 'applied'));
+  expect([text(m, 'a'), text(m, 'b')]).toEqual(['nodes 3, upToDate 2, deferred 1', 'nodes 3, upToDate 1, waiting 2']);
+  m.given(leased('n1', 'c3'), ends(m, 'n1', 'c3', 'applied')).when();
+  m.given(factOf('node.deferred', { node: 'n0', change: 'c3' }));
+  m.completes('c3');
+  expect([text(m, 'a'), text(m, 'b')]).toEqual(['nodes 3, upToDate 2, deferred 1', 'nodes 3, upToDate 2, deferred 1']);
+});

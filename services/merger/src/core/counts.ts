@@ -1,0 +1,163 @@
+import { fragmentId, type Fragment, type FragmentCounts, type FragmentView } from '#libs/contracts';
+import { viewKey } from '#libs/engine';
+import { isPolicyKind } from '#libs/manifests';
+import { nodesSelectedBy, selectorText } from './reach.js';
+import { touchedIds, type Change, type CommittedFragment, type ShownCounts, type State } from './state.js';
+
+/** How far a fragment has reached its nodes. */
+export type Reached = Pick<FragmentView, 'counts' | 'rolling' | 'inSync' | 'appliedGeneration' | 'appliedAt'>;
+
+/** The shortest time between two writes of changed counts. */
+const LEAST_MS = 1_000;
+/** A view has the whole fragment, so counts of large fragments are written less often: at most 1 MB per second. */
+const BYTES_PER_MS = 1_000;
+
+/** Asks that the views of all fragments whose counts have changed are written, and returns when that may be again. */
+export function showCounts(state: State, nowMs: number): ShownCounts {
+  const counter = counterOf(state);
+  const { shown } = state.progress;
+  let bytes = 0;
+  for (const [id, row] of state.fragments.entries()) {
+    const text = JSON.stringify(counter.reached(id, row));
+    if (shown.get(row)?.text === text) continue;
+    const size = shown.get(row)?.bytes ?? JSON.stringify(row.fragment).length;
+    shown.set(row, { text, bytes: size });
+    state.touched.add(viewKey('fragments', id.replace('/', '.')));
+    bytes += size;
+  }
+  return { version: state.progress.countsVersion.get(), notBeforeMs: nowMs + Math.max(LEAST_MS, bytes / BYTES_PER_MS) };
+}
+
+/** How far a committed fragment has reached its nodes. */
+export const reachedBy = (state: State, id: string, row: CommittedFragment): Reached =>
+  counterOf(state).reached(id, row);
+
+/** Nodes of which the config in force was rendered from the same generation and change. */
+interface Class extends Pick<Change, 'change'> {
+  readonly generation: number;
+  readonly nodes: string[];
+}
+
+/** A cache that is derived from the fold. It is not part of the fold. */
+const COUNTERS = new WeakMap<State, Counter>();
+
+function counterOf(state: State): Counter {
+  const version = state.progress.countsVersion.get();
+  const cached = COUNTERS.get(state);
+  if (cached?.version === version) return cached;
+  const counter = new Counter(state, version);
+  COUNTERS.set(state, counter);
+  return counter;
+}
+
+/**
+ * Counts nodes per fragment. Hundreds of fragments usually share a few selectors, and few nodes are not up to date, so
+ * each combination is counted once.
+ */
+class Counter {
+  private readonly classes: readonly Class[];
+  /** By fragment: the change that is being rolled out and applies or deletes it. */
+  private readonly rolling = new Map<string, Change>();
+  private readonly counts = new Map<string, FragmentCounts>();
+  /** By selector: whether a node that it selects is not ready. */
+  private readonly notReady = new Map<string, boolean>();
+
+  constructor(
+    private readonly state: State,
+    readonly version: number,
+  ) {
+    this.classes = classesOf(state);
+    for (const name of state.openChanges) {
+      const change = state.changes.get(name);
+      if (change?.rollout === 'rolling' || change?.rollout === 'complete')
+        for (const id of touchedIds(change)) this.rolling.set(id, change);
+    }
+  }
+
+  reached(id: string, { fragment, generation, appliedAt }: CommittedFragment): Reached {
+    if (isPolicyKind(fragment.kind)) return { rolling: '', inSync: true, appliedGeneration: generation, appliedAt };
+    const rolling = this.rolling.get(id);
+    const version = rolling?.apply.find((one) => fragmentId(one) === id) ?? fragment;
+    const counts = rolling === undefined ? this.committed(id, fragment, generation) : this.inRollout(rolling, version);
+    const inSync = rolling === undefined && counts.upToDate === counts.nodes && !this.hasNotReady(fragment);
+    const applied = inSync ? { appliedGeneration: generation, appliedAt } : { appliedGeneration: 0, appliedAt: '' };
+    return { counts, rolling: rolling?.change ?? '', inSync, ...applied };
+  }
+
+  private committed(id: string, fragment: Fragment, generation: number): FragmentCounts {
+    const behind = this.classes.filter((one) => one.generation < generation || this.isTouched(one.change, id));
+    const key = `${behind.map((one) => `${one.generation} ${one.change}`).join()}|${selectorText(fragment)}`;
+    return this.cached(key, () => {
+      const selected = nodesSelectedBy(this.state, fragment);
+      return this.tally(
+        selected.size,
+        behind.flatMap(({ nodes }) => nodes.filter((node) => selected.has(node))),
+      );
+    });
+  }
+
+  private inRollout(change: Change, version: Fragment): FragmentCounts {
+    return this.cached(`${change.change}|${selectorText(version)}`, () => {
+      const { behind, targets } = this.state;
+      const selected = nodesSelectedBy(this.state, version);
+      const wanted = targets.get(change.change) ?? {};
+      const left = [...selected].filter(
+        (node) => Object.hasOwn(wanted, node) && behind.get(node)?.change !== change.change,
+      );
+      return this.tally(selected.size, left, change.change);
+    });
+  }
+
+  /** `left`: the nodes that are not up to date. `only`: the change whose leases count; without it, all do. */
+  private tally(nodes: number, left: readonly string[], only?: string): FragmentCounts {
+    const counts = { applying: 0, failed: 0, deferred: 0, waiting: 0 };
+    for (const node of left) {
+      const work = this.state.work.get(node);
+      const did = work !== undefined && (only === undefined || work.change === only) ? work.state : undefined;
+      counts[did ?? (this.isAway(node) ? 'deferred' : 'waiting')] += 1;
+    }
+    return { nodes, upToDate: nodes - left.length, ...counts };
+  }
+
+  /** Whether the node gets no lease now. */
+  private isAway(node: string): boolean {
+    return (this.state.notReady.get(node) ?? []).some((why) => why !== 'degraded' && why !== 'drifted');
+  }
+
+  /** A change that is rolled back has replaced the committed fragment on the nodes that still have it. */
+  private isTouched(name: string, id: string): boolean {
+    if (name === '') return false;
+    const change = this.state.changes.get(name);
+    return change === undefined || touchedIds(change).includes(id);
+  }
+
+  private hasNotReady(fragment: Fragment): boolean {
+    const { notReady, failing } = this.state;
+    if (notReady.size === 0 && failing.size === 0) return false;
+    const text = selectorText(fragment);
+    let found = this.notReady.get(text);
+    if (found === undefined) {
+      const selected = nodesSelectedBy(this.state, fragment);
+      found = [...notReady.keys(), ...failing.keys()].some((node) => selected.has(node));
+      this.notReady.set(text, found);
+    }
+    return found;
+  }
+
+  private cached(key: string, make: () => FragmentCounts): FragmentCounts {
+    const cached = this.counts.get(key) ?? make();
+    this.counts.set(key, cached);
+    return cached;
+  }
+}
+
+function classesOf({ behind }: State): readonly Class[] {
+  const classes = new Map<string, Class>();
+  for (const [node, { generation, change }] of behind.entries()) {
+    const key = `${generation} ${change}`;
+    const found = classes.get(key) ?? { generation, change, nodes: [] };
+    classes.set(key, found);
+    found.nodes.push(node);
+  }
+  return [...classes.values()];
+}

@@ -1,0 +1,149 @@
+import { fragmentId, takenReport, type Fact, type FactOf } from '#libs/contracts';
+import type { FactTable } from '#libs/engine';
+import { selectorOf, selects } from '#libs/manifests';
+import type { Behind, Change, NotReady, State, Work } from './state.js';
+
+/** How the leases and reports of nodes change what is known about their configs. */
+export const NODE_FACTS: FactTable<State> = {
+  'node.lease.granted': (state, { node, change }) => setWork(state, node, { change, state: 'applying' }),
+  'node.lease.settled': settled,
+  'node.reported': noteReport,
+  'node.deferred': (state, { node, change }) => setWork(state, node, { change, state: 'deferred' }),
+  'node.skipped': (state, { node, change }) => setWork(state, node, { change, state: 'deferred' }),
+  'node.reviewed': (state, { node, compatible }) => {
+    if (!compatible) setWork(state, node, { change: '', state: 'deferred' });
+  },
+  'node.silent': (state, { node }) => setReady(state, node, 'silent', false),
+  'node.heard': (state, { node }) => setReady(state, node, 'silent', true),
+  'node.unavailable': (state, { node }) => setReady(state, node, 'unavailable', false),
+  'node.available': (state, { node }) => setReady(state, node, 'unavailable', true),
+  'node.taken': (state, { node }) => setReady(state, node, 'taken', false),
+  'node.returned': (state, { node }) => setReady(state, node, 'taken', true),
+  'node.unhealthy': (state, { node, failingProbes }) => {
+    state.failing.set(node, failingProbes);
+    countAgain(state);
+  },
+  'node.healthy': (state, { node }) => {
+    state.failing.delete(node);
+    countAgain(state);
+  },
+};
+
+/** The counts of some fragments may have changed. */
+export function countAgain({ progress: { countsVersion } }: State): void {
+  countsVersion.set(countsVersion.get() + 1);
+}
+
+/** A node that has joined has nothing until it reports otherwise. */
+export function nodeJoined(state: State, node: string): void {
+  setBehind(state, node, { generation: 0, change: '' });
+}
+
+export function nodeLeft(state: State, node: string): void {
+  for (const table of [state.behind, state.work]) table.delete(node);
+  // What it reported stays true if it joins again.
+  for (const why of ['silent', 'unavailable', 'taken'] as const) setReady(state, node, why, true);
+  countAgain(state);
+}
+
+/** The config of the node from the committed state was rendered outside a rollout. */
+export function nodeRendered(state: State, { node, hash, cause, generation, at }: FactOf<'node.rendered'>): void {
+  if (state.inForce.get(node) === hash) upToDate(state, node, at);
+  else if (cause === 'commit' && state.behind.has(node)) return;
+  else if (cause === 'commit') setBehind(state, node, { generation: generation - 1, change: '' });
+  // Which fragments are the same for the new labels is not known here.
+  else setBehind(state, node, { generation: 0, change: '' });
+}
+
+/** Call this after the tables say what was committed. */
+export function nodesCommitted(state: State, targets: Iterable<string>, fact: FactOf<'config.committed'>): void {
+  const { change, generation, at } = fact;
+  for (const node of targets) {
+    if (!state.nodes.has(node)) continue;
+    const behind = state.behind.get(node);
+    if (state.inForce.get(node) === state.desired.get(node)?.hash && !state.toRender.has(node)) {
+      // The usual case, for thousands of nodes: only the fragments of this change are new there.
+      if (behind?.change === change && behind.generation === generation - 1) state.behind.delete(node);
+      else upToDate(state, node, at);
+    } else if (behind === undefined) setBehind(state, node, { generation: generation - 1, change: '' });
+  }
+  countAgain(state);
+}
+
+function settled(state: State, fact: FactOf<'node.lease.settled'>): void {
+  const { node, change, because } = fact;
+  noteReport(state, fact);
+  switch (because) {
+    case 'invalid':
+    case 'failed':
+    case 'escalated':
+    case 'unknown':
+      return setWork(state, node, { change, state: 'failed' });
+    case 'skipped':
+      return setWork(state, node, { change, state: 'deferred' });
+    case 'applied':
+    case 'left':
+    case 'stale':
+    case 'cancelled':
+      state.work.delete(node);
+      return countAgain(state);
+  }
+}
+
+function noteReport(state: State, fact: Fact): void {
+  const report = takenReport(fact);
+  if (report === undefined) return;
+  const { node, hash } = report;
+  setReady(state, node, 'degraded', report.restored);
+  if (report.report === 'drifted') setReady(state, node, 'drifted', report.differences.length === 0);
+  else if (report.report === 'applied' || hash !== state.inForce.get(node)) setReady(state, node, 'drifted', true);
+  if (state.inForce.get(node) === hash) return;
+  state.inForce.set(node, hash);
+  // Its first report may be read before it has joined.
+  if (!state.nodes.has(node)) return;
+  if (state.desired.get(node)?.hash === hash) return upToDate(state, node, fact.at);
+  const change = rollingTo(state, node, hash);
+  const generation = change === undefined ? 0 : state.generation.get();
+  setBehind(state, node, { generation, change: change?.change ?? '' });
+}
+
+/** The change whose rollout gives the node this config. */
+function rollingTo(state: State, node: string, hash: string): Change | undefined {
+  for (const [name, targets] of state.targets.entries()) {
+    const change = state.changes.get(name);
+    if (change?.rollout !== 'none' && Object.hasOwn(targets, node) && targets[node]?.to === hash) return change;
+  }
+  return undefined;
+}
+
+/** The node has the config of the committed state. What it did not have before has reached it now. */
+function upToDate(state: State, node: string, at: string): void {
+  const behind = state.behind.get(node);
+  state.behind.delete(node);
+  countAgain(state);
+  const labels = state.nodes.get(node)?.labels;
+  if (behind === undefined || labels === undefined || behind.generation === state.generation.get()) return;
+  for (const row of [...state.fragments.values()])
+    if (row.generation > behind.generation && selects(selectorOf(row.fragment), labels))
+      state.fragments.set(fragmentId(row.fragment), { ...row, appliedAt: at });
+}
+
+function setBehind(state: State, node: string, behind: Behind): void {
+  state.behind.set(node, behind);
+  countAgain(state);
+}
+
+function setWork(state: State, node: string, work: Work): void {
+  if (!state.nodes.has(node)) return;
+  state.work.set(node, work);
+  countAgain(state);
+}
+
+function setReady(state: State, node: string, why: NotReady, isReady: boolean): void {
+  const before = state.notReady.get(node) ?? [];
+  if (before.includes(why) === !isReady) return;
+  const after = isReady ? before.filter((one) => one !== why) : [...before, why];
+  if (after.length > 0) state.notReady.set(node, after);
+  else state.notReady.delete(node);
+  countAgain(state);
+}

@@ -1,0 +1,62 @@
+import { nodeToken, type Fragment, type FragmentView } from '#libs/contracts';
+import { Violation, type Oracle, type World } from '../world/world.js';
+
+/**
+ * When nothing is in progress, the counts of a fragment are those of the machines that have its content, and it is in
+ * sync only if all of them do.
+ */
+export const fragmentCounts: Oracle = {
+  name: 'fragment counts',
+  atEnd(world) {
+    for (const view of world.bus.views('fragments')) check(world, view);
+  },
+};
+
+function check(world: World, { fragment, gone, counts, rolling, inSync }: FragmentView): void {
+  if (gone || fragment === undefined || counts === undefined) return;
+  const fail = (text: string): never => {
+    throw new Violation(`${fragment.kind}/${fragment.name} ${text}: ${JSON.stringify({ ...counts, rolling, inSync })}`);
+  };
+  const { nodes, upToDate, applying, failed, deferred, waiting } = counts;
+  if (upToDate + applying + failed + deferred + waiting !== nodes) fail('has counts that do not add up');
+  if (rolling !== '') return;
+  const selected = world.bus
+    .views('nodes')
+    .filter(({ state, labels }) => state !== 'gone' && isFor(fragment, labels))
+    .map(({ node }) => node);
+  if (selected.length !== nodes) fail(`selects ${selected.length} nodes`);
+  const isAlive = (node: string): boolean => world.nodes.get(node)?.alive === true;
+  // Nobody can know what became of a machine that was switched off.
+  const mayHave = selected.filter((node) => !isAlive(node) || hasIt(world, node, fragment));
+  if (upToDate > mayHave.length) fail(`is on ${mayHave.length} nodes`);
+  const done = selected.filter((node) => {
+    const status = world.bus.view('status', nodeToken(node));
+    const isDone = status !== undefined && !status.incompatible && status.hash !== '' && status.hash === status.desired;
+    return isDone && hasIt(world, node, fragment);
+  });
+  if (upToDate < done.length) fail(`is on ${done.length} nodes that have all of their config`);
+  const lacking = selected.find((node) => !isAlive(node) || !hasIt(world, node, fragment));
+  if (inSync && lacking !== undefined) fail(`is not on ${lacking}`);
+}
+
+const isFor = ({ spec }: Fragment, labels: Readonly<Record<string, string>>): boolean => {
+  const { matchLabels = {} } = (spec?.['nodeSelector'] ?? {}) as { readonly matchLabels?: Record<string, string> };
+  return Object.entries(matchLabels).every(([key, value]) => labels[key] === value);
+};
+
+/** Whether the config in force on the machine has the content of the fragment. */
+function hasIt(world: World, name: string, { kind, name: of, spec }: Fragment): boolean {
+  const node = world.nodes.get(name);
+  if (node === undefined) return false;
+  const entries = world.bus.everConfig({ node: name, hash: node.journal.inForce })?.fragments ?? [];
+  return entries.some(
+    (entry) =>
+      entry.kind === kind &&
+      entry.name === of &&
+      ['path', 'content', 'contentFrom'].every(
+        (field) => isTemplate(spec?.[field]) || JSON.stringify(entry.spec[field]) === JSON.stringify(spec?.[field]),
+      ),
+  );
+}
+
+const isTemplate = (value: unknown): boolean => typeof value === 'string' && value.includes('{{');
