@@ -141,13 +141,15 @@ describe('the data folder', () => {
 
   test('is taken over after its `up` was killed, once those processes have ended', async () => {
     takeDataFolder(path).release();
-    const left = spawn('sh', ['-c', `sleep 0.5; exit; : sluice ${path}`]);
+    const left = spawn('sh', ['-c', `read end; exit 0; : sluice ${path}`]);
     writeFileSync(join(path, 'up.lock'), '4194305');
     writeFileSync(join(path, 'up.json'), JSON.stringify({ server: 'x', pid: 4_194_305, pids: { merger: left.pid } }));
     const folder = takeDataFolder(path);
     expect(folder.leftPids).toEqual([left.pid]);
     expect(existsSync(join(path, 'up.json'))).toBe(false);
-    await awaitLeftovers(folder.leftPids, folder.path);
+    const ended = awaitLeftovers(folder.leftPids, folder.path);
+    left.stdin.end();
+    await ended;
     // The system knows about its end before Node.js reports it here.
     await until(() => left.exitCode !== null);
     expect(left.exitCode).toBe(0);

@@ -95,15 +95,16 @@ describe('a connection to an API server', () => {
   });
 
   it('gives a queued request its whole timeout, and frees the place of a request that got no answer', async () => {
-    server.holdMs = 500;
-    const kube = await Kube.open({ kubeconfig: server.kubeconfig, timeoutMs: 1_500 });
-    // Four rounds take longer than the timeout of one request.
-    expect((await Promise.all(Array.from({ length: 128 }, () => kube.evict(POD)))).length).toBe(128);
-    server.holdMs = undefined;
-    const lost = await Promise.allSettled(Array.from({ length: 32 }, () => kube.evict(POD)));
-    expect(lost.every(({ status }) => status === 'rejected')).toBe(true);
-    server.holdMs = 1;
-    expect(await kube.evict(POD)).toEqual({ outcome: 'accepted' });
+    const kube = await Kube.open({ kubeconfig: server.kubeconfig, timeoutMs: 2_000 });
+    const answers = Promise.allSettled(Array.from({ length: 64 }, () => kube.evict(POD)));
+    await until(() => server.held.length === 32, '32 requests are open');
+    // They get no answer. The others are sent when that timeout is over for them too, and are answered at once.
+    server.holdMs = 0;
+    const statuses = (await answers).map(({ status }) => status);
+    expect(statuses).toEqual([
+      ...Array.from({ length: 32 }, () => 'rejected'),
+      ...Array.from({ length: 32 }, () => 'fulfilled'),
+    ]);
     await kube.close();
   });
 
@@ -122,10 +123,11 @@ describe('a connection to an API server', () => {
     });
     server.holdMs = 2_100;
     await Promise.all([kube.nodeNames(1), kube.nodeNames(1)]);
-    const slow = expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+ answers slowly: 2\.\d s to list nodes$/) as string;
+    const slow = expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+ answers slowly: [\d.]+ s to list nodes$/) as string;
     expect([logged, slowReports]).toEqual([[slow], [slow]]);
     server.holdMs = 1;
-    for (let i = 0; i < 5; i += 1) await kube.version();
+    // On a busy machine, an answer in between may be slow.
+    await until(async () => (await kube.version()) === 'v1' && logged.length > 1, 'it is fast again');
     expect([logged.slice(1), slowReports.slice(1)]).toEqual([
       [expect.stringMatching(/ no longer answers slowly$/)],
       [undefined],

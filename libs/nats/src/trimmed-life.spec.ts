@@ -67,6 +67,8 @@ describe('a ledger that is trimmed continuously', () => {
     }
     isOver = true;
     await trimming;
+    // The last look may have begun before the last snapshots.
+    await trimLedger({ bus: own, keepMs: 0, services: SERVICES, logger: SILENT });
     expect(
       await (await leader()).query((state) => ({ count: state.byNode.get('n1')?.count, cursor: state.cursor })),
     ).toEqual({ count: ROUNDS * REPORTS, cursor: ROUNDS * REPORTS });

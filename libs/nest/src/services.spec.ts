@@ -105,7 +105,7 @@ describe('a service with Nest', () => {
       reply.headers?.get('Nats-Service-Error-Code'),
       reply.json<{ error: { code: string } }>().error.code,
     ]).toEqual(['400', 'bad-request']);
-    const missing = await bus.nc.request('ops.node.skip', '{"node": "n1"}');
+    const missing = await bus.nc.request('ops.node.skip', '{"node": "n1"}', { timeout: 60_000 });
     expect([missing.headers?.get('Nats-Service-Error-Code'), missing.json()]).toEqual([
       '404',
       { error: { code: 'not-found', message: 'there is no node n1' } },
@@ -152,7 +152,8 @@ describe('a service with Nest', () => {
     const second = await started();
     await send('n1');
     await until(async () => (await fleet.get('status', 'n1'))?.seq === 1);
-    expect((await fleet.inspect()).services).toEqual([{ name: 'scheduler', copies: 2, halted: '', notes: [] }]);
+    const shown = JSON.stringify([{ name: 'scheduler', copies: 2, halted: '', notes: [] }]);
+    await until(async () => JSON.stringify((await fleet.inspect()).services) === shown, 'both copies are listed');
     await first.close();
     services.splice(0, 1);
     expect(await fleet.request('ops.node.why', { node: 'n1' })).toEqual({ node: 'n1', count: 1 });
@@ -187,7 +188,10 @@ describe('a service with Nest', () => {
         (error: Error) => /cannot be decoded/.test(error.message),
       ),
     );
-    expect((await fleet.inspect()).services[0]?.halted).toMatch(/cannot be decoded/);
+    await until(
+      async () => (await fleet.inspect()).services[0]?.halted.includes('cannot be decoded'),
+      'an inspection says it too',
+    );
   });
 
   it('shares its connection and its reading of the ledger with other services of the process', async () => {

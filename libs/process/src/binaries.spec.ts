@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { until } from '#libs/testing';
 import { findNatsServer } from './binaries.js';
 
 let home: string;
@@ -22,12 +23,13 @@ function fake(path: string, script: string): string {
   return file;
 }
 const fakeServer = (path: string, version: string): string => fake(path, `echo nats-server: v${version}`);
-/** A "Go" that builds the server after a while and counts its calls. */
+/** A "Go" that counts its calls, and builds the server when that is allowed. */
 const fakeGo = (): string =>
   fake(
     'go/bin/go',
-    `echo x >> ${home}/asked; sleep 0.3; printf '#!/bin/sh\\necho nats-server: v2.14.9\\n' > $GOBIN/nats-server`,
+    `echo x >> ${home}/asked; while [ ! -e ${home}/build ]; do sleep 0.02; done; printf '#!/bin/sh\\necho nats-server: v2.14.9\\n' > $GOBIN/nats-server`,
   );
+const letBuild = (): void => writeFileSync(join(home, 'build'), '');
 
 describe('findNatsServer', () => {
   test('uses SLUICE_NATS_SERVER before PATH', async () => {
@@ -74,10 +76,14 @@ describe('findNatsServer', () => {
     fakeGo();
     const env = { PATH: `${home}/go/bin:/bin:/usr/bin` };
     const cached = join(home, '.cache/sluice/nats-server-2.14.9/nats-server');
-    expect(await Promise.all([find(env), find(env), find(env)])).toEqual([cached, cached, cached]);
+    const found = Promise.all([find(env), find(env), find(env)]);
+    const waiting = (): readonly string[] => messages.filter((text) => text.includes('waiting'));
+    await until(() => waiting().length === 2, 'two of them wait for the third');
+    letBuild();
+    expect(await found).toEqual([cached, cached, cached]);
     expect(readdirSync(dirname(cached))).toEqual(['nats-server']);
     expect(messages.filter((text) => text.startsWith('building nats-server 2.14.9'))).toHaveLength(1);
-    expect(messages.filter((text) => text.includes('waiting'))).toHaveLength(2);
+    expect(waiting()).toHaveLength(2);
   });
 
   test('ignores the lock of a dead builder', async () => {
@@ -85,6 +91,7 @@ describe('findNatsServer', () => {
     const folder = join(home, '.cache/sluice/nats-server-2.14.9');
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, 'nats-server.lock'), '4194305');
+    letBuild();
     await find({ PATH: `${home}/go/bin:/bin:/usr/bin` });
     expect(existsSync(join(folder, 'nats-server'))).toBe(true);
   });

@@ -53,8 +53,8 @@ describe('memory that is free after a burst of work', () => {
     const { used_heap_size: usedBefore } = getHeapStatistics();
     burst();
     const [grown, used] = [heap(), getHeapStatistics().used_heap_size];
-    await until(() => heap() < grown || undefined, 'the heap is smaller');
-    // Reads all of it, including old objects that only a full collection frees.
-    expect(getHeapStatistics().used_heap_size - usedBefore).toBeLessThan((used - usedBefore) / 4);
+    // V8 may make the heap a little smaller before that: only a full collection frees old objects.
+    const isFreed = (): boolean => getHeapStatistics().used_heap_size - usedBefore < (used - usedBefore) / 4;
+    await until(() => heap() < grown && isFreed(), 'the heap is smaller, and what was allocated is freed');
   });
 });
