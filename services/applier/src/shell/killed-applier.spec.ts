@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { until } from '#libs/testing';
 import { FakeMachine } from '../testing/fake-machine.js';
 import { MemoryNodeBus } from '../testing/memory-node-bus.js';
 import { config, file, Host, probe } from './applier-host.fixture.js';
@@ -17,6 +18,9 @@ const SECOND = config(
 const OLD = { b: '600 old', etc: 'dir 755', 'etc/a': '644 old' };
 const NEW = { b: '600 mine', etc: 'dir 755', 'etc/a': '600 new', new: 'dir 755', 'new/c': '644 new' };
 
+/** Longer than a busy machine takes to start the next process, and over when the clock is an hour ahead. */
+const APPLY_MS = 600_000;
+
 /** Runs the process that kills itself. Returns whether it did. */
 function run(
   host: Host,
@@ -25,7 +29,7 @@ function run(
   what: object = { first: FIRST, second: SECOND, actions: [], host: {} },
 ): Promise<boolean> {
   const testing = join(__dirname, '../testing');
-  const plan = { root: host.root, state: host.state, dieAt, dieAfterMs, ...what };
+  const plan = { root: host.root, state: host.state, dieAt, dieAfterMs, applyMs: APPLY_MS, ...what };
   return new Promise((resolve, reject) => {
     const child = spawn(
       process.execPath,
@@ -60,8 +64,7 @@ async function recover(host: Host, aheadMs: number, settings: HostSettings = {})
     clock: () => bootClock() + aheadMs,
   });
   try {
-    for (let i = 0; i < 500 && journalOf(host).work !== undefined; i++)
-      await new Promise((resolve) => setTimeout(resolve, 10));
+    await until(() => journalOf(host).work === undefined, 'no work is left in the journal');
   } finally {
     await applier.stop();
   }

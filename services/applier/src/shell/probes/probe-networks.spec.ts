@@ -14,13 +14,13 @@ const surroundings = (networks: readonly string[] = []) => ({
   ending: new AbortController().signal,
 });
 const probe = (spec: object): ConfigEntry =>
-  ({ kind: 'Probe', name: 'p', spec: { ...spec, timeout: '2s', retries: 0 } }) as never;
+  ({ kind: 'Probe', name: 'p', spec: { ...spec, timeout: '30s', retries: 0 } }) as never;
 const tcp = (address: string) => probe({ tcp: { address } });
 const get = (url: string) => probe({ http: { url, status: [204] } });
 
 /** What a probe ends with, whatever its check says: a name may resolve to another address later. */
 const outcome = async (entry: ConfigEntry, networks: readonly string[] = []) => {
-  const [result] = await runProbes([entry], surroundings(networks), bootClock() + 5_000, bootClock);
+  const [result] = await runProbes([entry], surroundings(networks), bootClock() + 60_000, bootClock);
   return result?.passed === true ? 'passed' : result?.reason;
 };
 const refusal = (entry: ConfigEntry, networks: readonly string[] = []) => {
