@@ -31,7 +31,7 @@ describe('the upkeep of a leading merger', () => {
     upkeep = new Upkeep(
       bus,
       ledger as unknown as LedgerService<State, Input>,
-      { ledgerMs: 0, unreferencedMs: 1_000, cleanupMs: 50, settledMs: 0, keptChangesBytes: 0 },
+      { ledgerMs: 0, unreferencedMs: 3_000, cleanupMs: 50, settledMs: 0, keptChangesBytes: 0 },
       SILENT,
     );
     upkeep.onModuleInit();
@@ -77,7 +77,9 @@ describe('the upkeep of a leading merger', () => {
     );
     await blobs.putTargets('c9', { 'w-1.dc1': { from: '', to: 'x', recipe: 'r' } });
     const named = [desired, target?.to ?? '', 'in-force'].map((hash) => configKey('w-1.dc1', hash)).toSorted();
-    await until(async () => (await keys(CONFIGS)).length === 3 && (await keys(TARGETS)).length === 1);
+    await until(async () => (await keys(CONFIGS)).length <= 3 && (await keys(TARGETS)).length <= 1);
+    // What was written before its fact may be marked until the next look.
+    await until(async () => (await kept(CONFIGS)).length >= 3 && (await kept(TARGETS)).length >= 1);
     expect([await keys(CONFIGS), await kept(CONFIGS)]).toEqual([named, named]);
     expect(await kept(TARGETS)).toEqual([expect.stringMatching(/^c1\./)]);
   });

@@ -24,7 +24,7 @@ describeOnKube('a node in Kubernetes', (world) => {
     ] as const) {
       await scene.node(node);
       await scene.pod(`${node}-stubborn`, { node, annotations: { [NEVER_ENDS]: '' } });
-      await stage.grant(node, { drainMs: 2_000, drain: { onTimeout } });
+      await stage.grant(node, { drainMs: 10_000, drain: { onTimeout } });
     }
     await scene.node('d3');
     await scene.pod('d3-held', { node: 'd3', labels: { app: 'd3' } });
@@ -267,7 +267,7 @@ describeOnKube('a node in Kubernetes', (world) => {
       const lease = `${node}-l1`;
       expect(await stage.untilFact('node.drain.stopped', lease)).toMatchObject({
         outcome,
-        reason: `not drained within 2 s, waiting for default/${node}-stubborn`,
+        reason: `not drained within 10 s, waiting for default/${node}-stubborn`,
       });
       await stage.settle(node, lease);
       await stage.untilFact('node.uncordoned', lease);
