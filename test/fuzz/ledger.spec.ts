@@ -121,8 +121,7 @@ describe('a foreign fact in the ledger', () => {
       subject,
       Buffer.from(JSON.stringify({ v: 1, at: '2026-01-01T00:00:00.000Z', node, because: 'removed' })),
     )) as number;
-    await until(async () => 'inventory' in (await halted()), 'the inventory has stopped');
-    expect((await halted())['inventory']).toMatch(
+    expect(await until(async () => (await halted())['inventory'], 'the inventory has stopped')).toMatch(
       new RegExp(`sequence ${sequence} .*belongs to another subject: node\\.left\\.`),
     );
     await voided(sequence);

@@ -153,14 +153,15 @@ describe('renderNode', () => {
       file(`f${i}`, i % 100 === 0 ? '{{ node.name }}' : `content ${i}`.repeat(20), {}, selectors[i % 3]),
     );
     const index = compileFragments(fragments);
-    const started = performance.now();
+    const before = process.cpuUsage();
     const hashes = new Set<string>();
     for (let i = 0; i < 10_000; i++) {
       const labels = { role: i % 2 === 0 ? 'edge' : 'core', zone: 'abc'.charAt(i % 3) };
       hashes.add(renderNode(index.forNode(labels), { name: `w-${i}`, labels }, sha256).hash);
     }
     expect(hashes.size).toBe(10_000);
-    // About 2 s where it was written, mostly sha256. The limit only catches work of a higher order.
-    expect(performance.now() - started).toBeLessThan(20_000);
+    // About 2 s where it was written, mostly sha256. The limit only catches work of a higher order. It is CPU time, so
+    // that a busy machine makes no difference.
+    expect(process.cpuUsage(before).user / 1_000).toBeLessThan(20_000);
   });
 });
