@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { driftWarnings, readSchedulerViews, requestPlan, type ChangeContent } from '../change/change-plan.js';
 import { lookFirst } from '../change/look-first.js';
 import { endJson, waitForChange } from '../change/wait-for-change.js';
+import { waitForRemoval } from '../change/wait-for-removal.js';
 import { strategyOf, type StrategyFlags } from '../change/strategy.js';
 import { durationOf } from '../input/times.js';
 import { warningOfMissing } from '../connection/missing-services.js';
@@ -56,7 +57,10 @@ export async function publish(session: Session, content: ChangeContent, flags: P
   }
   const fleet = await session.fleet();
   const change = await fleet.publishChange(SOURCE, body, randomUUID());
-  return report(session, change, timeoutMs);
+  const startedMs = performance.now();
+  const exit = await report(session, change, timeoutMs);
+  if (exit !== EXIT.done || timeoutMs === undefined || content.delete.length === 0) return exit;
+  return waitForRemoval(session, content.delete, timeoutMs - (performance.now() - startedMs));
 }
 
 /** Prints the ID of a published change, and how it ended if the caller waits. */

@@ -73,10 +73,10 @@ const LISTINGS: { readonly [G in Resource]: Listing<G> } = {
   },
   fragments: {
     heads: ['KIND', 'NAME', 'CHANGE', 'SOURCE', 'UP TO DATE', 'APPLYING', 'FAILED', 'DEFERRED', 'LABELS'],
-    row: ({ fragment, change, source, counts, rolling }, _now, colours) => [
+    row: ({ fragment, change, source, counts, rolling, removing }, _now, colours) => [
       fragment?.kind ?? '',
       fragment?.name ?? '',
-      (rolling ?? '') === '' ? change : `${change} → ${rolling}`,
+      removing ? `${change} (being removed)` : (rolling ?? '') === '' ? change : `${change} → ${rolling}`,
       source,
       counts === undefined ? '' : `${counts.upToDate}/${counts.nodes}`,
       countText(counts?.applying),
@@ -87,7 +87,7 @@ const LISTINGS: { readonly [G in Resource]: Listing<G> } = {
     order: (a, b) =>
       (a.fragment?.kind ?? '').localeCompare(b.fragment?.kind ?? '') ||
       (a.fragment?.name ?? '').localeCompare(b.fragment?.name ?? ''),
-    isGone: (fragment) => fragment.gone,
+    isGone: ({ gone, removing }) => gone && !removing,
   },
   changes: {
     heads: ['CHANGE', 'STATE', 'NODES', 'AGE', 'SOURCE', 'AUTHOR', 'MESSAGE'],

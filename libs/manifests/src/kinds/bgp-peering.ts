@@ -4,7 +4,7 @@ import { durationMs } from '../duration.js';
 import { NestedList, Optional, Requires, Ruled, type Problem } from '../shape/checked.js';
 import { Duration, Flag, Text, Whole } from '../shape/forms.js';
 import { VRF_NAME } from './interface-name.js';
-import { SelectingSpec, type Kind } from './kind.js';
+import { NodeSpec, type Kind } from './kind.js';
 import { filterLists, RouteFilter } from './route-filter.js';
 import { MAX_AS } from './vrf.js';
 
@@ -31,7 +31,7 @@ const TOGETHER = 'holdTime and keepaliveTime must be used together';
   keepaliveTime: 'How often the node sends keepalives, in whole seconds, shorter than `holdTime`. Needs `holdTime`.',
   bfd: 'Whether BFD detects lost peers faster. Default: false.',
 })
-export class BgpPeeringSpec extends SelectingSpec {
+export class BgpPeeringSpec extends NodeSpec {
   /** The name of the Layer2Network. It must be on the node and have gateways. */
   @Text(FRAGMENT_NAME) readonly network!: string;
   @Whole(1, MAX_AS) readonly remoteAs!: number;

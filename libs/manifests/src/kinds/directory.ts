@@ -3,7 +3,7 @@ import { Optional } from '../shape/checked.js';
 import { Text } from '../shape/forms.js';
 import { NODE_PATH } from '../path.js';
 import { MODE, OWNER } from './file.js';
-import { SelectingSpec, type Kind } from './kind.js';
+import { NodeSpec, type Kind } from './kind.js';
 
 /** A directory that must exist. */
 @About('A directory with its permissions.')
@@ -14,7 +14,7 @@ import { SelectingSpec, type Kind } from './kind.js';
     'User that owns the directory: a name that the node knows, or a number in quotes. If left out, an existing directory keeps its owner, and a new one belongs to the user of the applier; inside a directory of another user, to that user.',
   group: 'Group of the directory, like `owner`.',
 })
-export class DirectorySpec extends SelectingSpec {
+export class DirectorySpec extends NodeSpec {
   @Text(NODE_PATH) readonly path!: string;
   @Optional() @Text(MODE) readonly mode?: string;
   @Optional() @Text(OWNER) readonly owner?: string;

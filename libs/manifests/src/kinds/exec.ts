@@ -1,7 +1,7 @@
 import { About, Fields } from '../shape/description.js';
 import { Nested, Optional } from '../shape/checked.js';
 import { Duration, TextList, type TextForm } from '../shape/forms.js';
-import { SelectingSpec, type Kind } from './kind.js';
+import { NodeSpec, type Kind } from './kind.js';
 
 const ARGUMENT: TextForm = {
   code: 'bad-argument',
@@ -22,7 +22,7 @@ export class Command {
   undo: 'Runs when a change in which `apply` ran is rolled back. It may run more than once, and each time gets half of what is left of the lease, from 5 to 30 s. Without it, the rollback is reported with this exception.',
   timeout: 'How long each command may run, such as `30s`. Default: `5m`.',
 })
-export class ExecSpec extends SelectingSpec {
+export class ExecSpec extends NodeSpec {
   @Nested(() => Command) readonly check!: Command;
   @Nested(() => Command) readonly apply!: Command;
   @Optional() @Nested(() => Command) readonly undo?: Command;

@@ -3,7 +3,7 @@ import { Nested, OnlyWith, Optional, Ruled } from '../shape/checked.js';
 import { Flag, patternForm, Text, Word, type TextForm } from '../shape/forms.js';
 import { HASH_PATTERN } from '#libs/contracts';
 import { FILE_PATH } from '../path.js';
-import { SelectingSpec, type Kind } from './kind.js';
+import { NodeSpec, type Kind } from './kind.js';
 
 /** The form of a file's permissions. */
 export const MODE = patternForm('bad-mode', /^[0-7]{3,4}$/, 'must be an octal mode such as "0644"');
@@ -90,7 +90,7 @@ export class ContentSource {
   hardLinks:
     'Set it to `break` to replace a file that has several hard links. The other links keep the old content. If left out, changes to such a file are refused.',
 })
-export class FileSpec extends SelectingSpec {
+export class FileSpec extends NodeSpec {
   @Text(FILE_PATH) readonly path!: string;
   @Optional() @Text() readonly content?: string;
   @Optional() @Nested(() => ContentSource) readonly contentFrom?: ContentSource;

@@ -1,6 +1,6 @@
 import { About, Fields } from '../shape/description.js';
 import { patternForm, TextList } from '../shape/forms.js';
-import { SelectingSpec, type Kind } from './kind.js';
+import { NodeSpec, type Kind } from './kind.js';
 
 /** One argument, without characters that the shell of a boot loader could split or expand. */
 export const KERNEL_ARGUMENT = patternForm(
@@ -15,7 +15,7 @@ export const KERNEL_ARGUMENT = patternForm(
   arguments:
     'Arguments to add to those that the machine has, one per item, such as `nosmt` or `hugepages=64`. Several objects may add arguments to one node.',
 })
-export class KernelArgumentsSpec extends SelectingSpec {
+export class KernelArgumentsSpec extends NodeSpec {
   @TextList(KERNEL_ARGUMENT, 1) readonly arguments!: readonly string[];
 }
 

@@ -1,5 +1,7 @@
+import type { Fragment } from '#libs/contracts';
 import { Fields } from '../shape/description.js';
-import { Nested, WhenAbsent, type Class } from '../shape/checked.js';
+import { Nested, Optional, WhenAbsent, type Class } from '../shape/checked.js';
+import { Word } from '../shape/forms.js';
 import { NodeSelector, SELECTOR_ABSENT } from '../selector.js';
 
 /** The fields that every spec has. */
@@ -7,6 +9,21 @@ import { NodeSelector, SELECTOR_ABSENT } from '../selector.js';
 export class SelectingSpec {
   @WhenAbsent(SELECTOR_ABSENT) @Nested(() => NodeSelector) readonly nodeSelector!: NodeSelector;
 }
+
+/** When a deletion is complete: at once after its rollout, or only when no node has the fragment any more. */
+export const DELETIONS = ['rollout', 'everyNode'] as const;
+
+/** The fields that every spec of config for nodes has. */
+@Fields({
+  deletion:
+    'When a deletion of this is complete: `rollout`, once its rollout has ended (the default), or `everyNode`, once no node has it any more. Nodes that were deferred get rid of it later.',
+})
+export class NodeSpec extends SelectingSpec {
+  @Optional() @Word(DELETIONS) readonly deletion?: string;
+}
+
+/** Whether its deletion is complete only when no node has it any more. */
+export const leavesEveryNode = ({ spec }: Pick<Fragment, 'spec'>): boolean => spec?.['deletion'] === 'everyNode';
 
 /** A kind of fragment. */
 export interface Kind {

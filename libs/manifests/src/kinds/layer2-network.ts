@@ -3,7 +3,7 @@ import { ADDRESS, HOST_IN_NETWORK, MAC } from '../address.js';
 import { OnlyWith, Optional, Requires, Ruled, type Problem } from '../shape/checked.js';
 import { Flag, Text, TextList, Whole } from '../shape/forms.js';
 import { INTERFACE, VRF_NAME } from './interface-name.js';
-import { SelectingSpec, type Kind } from './kind.js';
+import { NodeSpec, type Kind } from './kind.js';
 import { MAX_VNI, NO_TUNNEL } from './vrf.js';
 
 const MAX_VLAN = 4094;
@@ -36,7 +36,7 @@ const MIN_MTU_OF_IPV6 = 1_280;
   disableSegmentation: 'Whether segmentation offload is switched off on its interfaces. Default: false.',
   vrf: "VRF in which the gateways route. Default: the node's main table.",
 })
-export class Layer2NetworkSpec extends SelectingSpec {
+export class Layer2NetworkSpec extends NodeSpec {
   @Whole(1, MAX_VLAN) readonly id!: number;
   @Optional() @Whole(MIN_MTU, MAX_MTU) readonly mtu?: number;
   @Optional() @Whole(1, MAX_VNI) readonly vni?: number;

@@ -1,7 +1,7 @@
 import { About, Fields } from '../shape/description.js';
 import { Text, type TextForm } from '../shape/forms.js';
 import { FILE_PATH } from '../path.js';
-import { SelectingSpec, type Kind } from './kind.js';
+import { NodeSpec, type Kind } from './kind.js';
 
 /** The longest target of a link that Linux supports. */
 const MAX_TARGET = 4095;
@@ -25,7 +25,7 @@ const TARGET: TextForm = {
   path: 'Absolute path of the link on the node. Missing parent directories are created. Only one object may use a path on a node.',
   target: 'What it points to: an absolute path, or one that starts from the directory of the link. It need not exist.',
 })
-export class LinkSpec extends SelectingSpec {
+export class LinkSpec extends NodeSpec {
   @Text(FILE_PATH) readonly path!: string;
   @Text(TARGET) readonly target!: string;
 }

@@ -4,7 +4,7 @@ import { ExactlyOne } from '../shape/checked.js';
 import { Duration, Exactly, patternForm, Text, Whole, WholeList, type TextForm } from '../shape/forms.js';
 import { Command } from './exec.js';
 import { FILE_PATH } from '../path.js';
-import { SelectingSpec, type Kind } from './kind.js';
+import { NodeSpec, type Kind } from './kind.js';
 import { MAX_PATTERN, probePattern } from './probe-pattern.js';
 
 const PORT = '([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])';
@@ -80,7 +80,7 @@ export class FileProbe {
   interval:
     'How long to wait before the probe runs again while nothing changes, such as `30s`; at least `1s`. If it fails then, the node is unhealthy. Default: `1m`.',
 })
-export class ProbeSpec extends SelectingSpec {
+export class ProbeSpec extends NodeSpec {
   @Optional() @Nested(() => TcpProbe) readonly tcp?: TcpProbe;
   @Optional() @Nested(() => HttpProbe) readonly http?: HttpProbe;
   @Optional() @Nested(() => Command) readonly exec?: Command;

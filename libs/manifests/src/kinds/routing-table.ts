@@ -3,7 +3,7 @@ import { ADDRESS, NETWORK } from '../address.js';
 import { AtLeastOne, NestedList, Optional, Ruled, type Problem } from '../shape/checked.js';
 import { Exactly, Text, Whole } from '../shape/forms.js';
 import { INTERFACE } from './interface-name.js';
-import { SelectingSpec, type Kind } from './kind.js';
+import { NodeSpec, type Kind } from './kind.js';
 
 const MAX_TABLE = 4_294_967_295;
 /** The tables of the kernel: default, main and local. */
@@ -78,7 +78,7 @@ export class TableRule {
   routes: 'Routes in the table.',
   rules: 'Which traffic is looked up in the table. Each rule needs `from`, `to` or `interface`.',
 })
-export class RoutingTableSpec extends SelectingSpec {
+export class RoutingTableSpec extends NodeSpec {
   @Whole(1, MAX_TABLE) readonly tableId!: number;
   @Optional() @NestedList(() => TableRoute) readonly routes?: readonly TableRoute[];
   @Optional() @NestedList(() => TableRule) readonly rules?: readonly TableRule[];

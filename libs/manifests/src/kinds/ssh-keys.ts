@@ -1,6 +1,6 @@
 import { About, Fields } from '../shape/description.js';
 import { patternForm, Text, TextList } from '../shape/forms.js';
-import { SelectingSpec, type Kind } from './kind.js';
+import { NodeSpec, type Kind } from './kind.js';
 
 const USER = patternForm('bad-user', /^[a-z_][a-z0-9_.-]{0,30}\$?$/, 'must be the name of a user, such as "core"');
 /** A line of authorized_keys: optional options, the type, the key, and an optional comment. */
@@ -16,7 +16,7 @@ export const SSH_KEY = patternForm(
   user: 'Name of a user on the node, such as `core`.',
   keys: "Lines to add to the user's authorized_keys. Other lines in that file stay.",
 })
-export class SshKeysSpec extends SelectingSpec {
+export class SshKeysSpec extends NodeSpec {
   @Text(USER) readonly user!: string;
   @TextList(SSH_KEY, 1) readonly keys!: readonly string[];
 }

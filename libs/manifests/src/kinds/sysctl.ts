@@ -1,6 +1,6 @@
 import { About, Fields } from '../shape/description.js';
 import { patternForm, Text } from '../shape/forms.js';
-import { SelectingSpec, type Kind } from './kind.js';
+import { NodeSpec, type Kind } from './kind.js';
 
 const PART = '[A-Za-z0-9_:@-]+(/[A-Za-z0-9_:@-]+)*';
 
@@ -41,7 +41,7 @@ const VALUE = {
   key: 'Name of the parameter, such as `vm.swappiness`. A slash stands for a dot inside a part: `net.ipv4.conf.eth0/100.rp_filter`.',
   value: 'Its value in quotes, on one line of at most 4,000 characters.',
 })
-export class SysctlSpec extends SelectingSpec {
+export class SysctlSpec extends NodeSpec {
   @Text(SYSCTL_KEY) readonly key!: string;
   @Text(VALUE) readonly value!: string;
 }

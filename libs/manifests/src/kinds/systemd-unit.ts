@@ -2,7 +2,7 @@ import { About, Fields } from '../shape/description.js';
 import { AtLeastOne, NestedList, Optional } from '../shape/checked.js';
 import { Flag, Text, Word } from '../shape/forms.js';
 import { DROP_IN, UNIT_FOLDER, WHOLE_UNIT } from '../unit-name.js';
-import { SelectingSpec, type Kind } from './kind.js';
+import { NodeSpec, type Kind } from './kind.js';
 
 const UNIT_STATES = ['started', 'stopped'] as const;
 const SAYS = ['content', 'dropIns', 'enabled', 'state'] as const;
@@ -32,7 +32,7 @@ export class DropIn {
   enabled: 'Whether the unit starts at boot.',
   state: 'Whether the unit runs now: `started` or `stopped`.',
 })
-export class SystemdUnitSpec extends SelectingSpec {
+export class SystemdUnitSpec extends NodeSpec {
   @Text(WHOLE_UNIT) readonly name!: string;
   @Optional() @Text() readonly content?: string;
   @Optional() @NestedList(() => DropIn) readonly dropIns?: readonly DropIn[];

@@ -3,7 +3,7 @@ import { ADDRESS, NETWORK, ONE_ADDRESS } from '../address.js';
 import { NestedList, OnlyWith, Optional, Requires, Ruled } from '../shape/checked.js';
 import { Text, TextList, Whole, type TextForm } from '../shape/forms.js';
 import { NEW_INTERFACE, VRF_NAME } from './interface-name.js';
-import { SelectingSpec, type Kind } from './kind.js';
+import { NodeSpec, type Kind } from './kind.js';
 import { filterLists, RouteFilter } from './route-filter.js';
 
 export const MAX_VNI = 16_777_215;
@@ -71,7 +71,7 @@ export class LoopbackSpec {
   loopbacks: 'Interfaces that give the node an address of its own inside the VRF.',
   mtu: "MTU in bytes of the VRF's bridge and tunnel. Default: chosen by the kernel.",
 })
-export class VrfSpec extends SelectingSpec {
+export class VrfSpec extends NodeSpec {
   @Text(VRF_NAME) readonly vrf!: string;
   @Optional() @Whole(1, 65_534) readonly seq?: number;
   @Optional() @Whole(1, MAX_VNI) readonly vni?: number;

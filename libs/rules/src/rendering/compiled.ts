@@ -49,7 +49,7 @@ export function compileFragment(fragment: Fragment): CompiledFragment {
 }
 
 function compile(fragment: Fragment): CompiledFragment {
-  const { nodeSelector: _, ...spec } = (fragment.spec ?? {}) as Readonly<Record<string, unknown>>;
+  const { nodeSelector: _, deletion: __, ...spec } = (fragment.spec ?? {}) as Readonly<Record<string, unknown>>;
   const entry: ConfigEntry = { kind: fragment.kind, name: fragment.name, spec };
   const id = fragmentId(entry);
   const problems: Reason[] = [];

@@ -314,6 +314,32 @@ describe('deleting', () => {
     expect([world.lines, world.objects.size]).toEqual([['+a=1', '-a'], 0]);
   });
 
+  it('with deletion: everyNode, keeps the object until no node has it any more, and names those that have', () => {
+    world
+      .apply('a', '1', { spec: { deletion: 'everyNode' } as never })
+      .rest()
+      .show('c1', 'committed')
+      .rest();
+    const { kind, name, labels, spec } = world.objects.get('File/a') as never as Fragment;
+    const shown = (change: string, gone: boolean, more: object = {}) =>
+      world.state.showFragment({ fragment: { kind, name, labels, spec }, change, gone, ...more });
+    shown('c1', false);
+    world.remove('a').rest().show('c2', 'committed').rest();
+    expect(world.objects.has('File/a')).toBe(true);
+    const counts = { nodes: 3, upToDate: 1, applying: 0, failed: 0, deferred: 2, waiting: 0 };
+    shown('c2', true, { removing: true, stillOn: ['n1', 'n2'], counts });
+    world.restart();
+    shown('c2', true, { removing: true, stillOn: ['n1', 'n2'], counts });
+    world.rest();
+    expect(world.objects.get('File/a')?.status).toMatchObject({
+      phase: 'Deleting',
+      message: expect.stringMatching(/^still on n1, n2: it is removed there/),
+    });
+    shown('c2', true, { removing: false, stillOn: [] });
+    world.rest();
+    expect(world.objects.has('File/a')).toBe(false);
+  });
+
   it('releases an object at once that was never committed', () => {
     world.apply('a', '1').act().remove('a').rest();
     expect([world.lines, world.objects.size]).toEqual([[], 0]);

@@ -4,7 +4,7 @@ import { ABSENT, weightOf, type Change } from './changes.js';
 import { isSame } from './conditions.js';
 import { declaredOf } from './definitions.js';
 import { rolloutActions, type RolloutAction } from './rollouts.js';
-import { publishedStateOf, triedAgainAtMs, desiredOf, type PublishedState } from './published-state.js';
+import { desiredOf, isOffAllNodes, type PublishedState, publishedStateOf, triedAgainAtMs } from './published-state.js';
 import type { Memory, State } from './state.js';
 import { statusOf } from './status.js';
 
@@ -74,7 +74,7 @@ export function decide(state: State, timing: Timing): GatewayDecision {
     const { after, fromMs } = publishedAfter(state, resource, published, timing.nowMs);
     wakeAtMs = Math.min(wakeAtMs, fromMs);
     if (after !== undefined) wanting.push({ resource, after });
-    const finalizer = finalizerAction(resource, published, after !== undefined);
+    const finalizer = finalizerAction(state, resource, published, after !== undefined);
     if (finalizer !== undefined) propose(`finalizer ${resource.id}`, finalizer);
     const statusFrom = state.notBefore(`status ${resource.id}`);
     if (statusFrom > timing.nowMs) {
@@ -143,13 +143,18 @@ function publishedAfter(
 }
 
 /** Sets the finalizer on what will be published, and removes it from what is off the nodes. */
-function finalizerAction(resource: Resource, published: PublishedState, isWanting: boolean): GatewayAction | undefined {
+function finalizerAction(
+  state: State,
+  resource: Resource,
+  published: PublishedState,
+  isWanting: boolean,
+): GatewayAction | undefined {
   const { deleting, finalizers } = resource;
   const isHeld = finalizers.includes(FINALIZER);
   if (deleting) {
     const isOver =
       published.state === 'nothing' || (published.state === 'carried' && weightOf(published.change) === 'committed');
-    return isHeld && isOver
+    return isHeld && isOver && isOffAllNodes(state, resource)
       ? { do: 'release', resource, finalizers: finalizers.filter((one) => one !== FINALIZER) }
       : undefined;
   }

@@ -1,3 +1,5 @@
+import type { Fragment } from '#libs/contracts';
+import { leavesEveryNode } from '#libs/manifests';
 import { ABSENT, weightOf, type Change } from './changes.js';
 import type { Resource } from './resource.js';
 import type { State } from './state.js';
@@ -124,4 +126,13 @@ function hasAnotherCulprit({ index, resources, listedKinds }: State, { id }: Res
     if ((resource === undefined ? ABSENT : desiredOf(resource)) !== published) return true;
   }
   return false;
+}
+
+/**
+ * Whether nothing keeps the object of a deletion that is committed: with `deletion: everyNode`, the nodes that still
+ * have it do. Before the view of the fragment says that it is deleted, nobody knows which nodes these are.
+ */
+export function isOffAllNodes({ reached }: State, { id, spec }: Resource): boolean {
+  const found = reached.get(id);
+  return found === undefined || !leavesEveryNode({ spec: spec as Fragment['spec'] }) || (found.gone && !found.removing);
 }

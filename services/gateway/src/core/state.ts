@@ -38,14 +38,14 @@ interface Pace {
   readonly notBeforeMs: number;
 }
 
-/** How far a committed fragment has reached its nodes. */
-interface Reached extends Pick<FragmentView, 'change' | 'inSync' | 'appliedAt'> {
+/** How far a committed fragment has reached its nodes, or which nodes still have a deleted one. */
+interface Reached extends Pick<FragmentView, 'change' | 'gone' | 'inSync' | 'appliedAt' | 'removing' | 'stillOn'> {
   /** Undefined for policies. */
   readonly counts: FragmentCounts | undefined;
 }
 
 type ShownFragment = Pick<FragmentView, 'fragment' | 'change' | 'gone'> &
-  Partial<Pick<FragmentView, 'counts' | 'inSync' | 'appliedAt'>>;
+  Partial<Pick<FragmentView, 'counts' | 'inSync' | 'appliedAt' | 'removing' | 'stillOn'>>;
 
 /** The minimum time between two writes of one object's status. */
 const WRITE_MS = 1_000;
@@ -64,7 +64,7 @@ export class State {
   readonly index = new ChangeIndex();
   readonly rollouts = new Map<string, RolloutView>();
   readonly pools = new Map<string, PoolView>();
-  /** By `Kind/name`: how far the committed fragments have reached their nodes. */
+  /** By `Kind/name`, also of deleted fragments. */
   readonly reached = new Map<string, Reached>();
   /** Nodes that have left the fleet. */
   readonly leftNodes = new Set<string>();
@@ -135,11 +135,11 @@ export class State {
     if (bucket === 'rollouts') this.rollouts.delete(key);
   }
 
-  showFragment({ fragment, change, gone, counts, inSync = false, appliedAt = '' }: ShownFragment): void {
+  showFragment({ fragment, change, gone, ...shown }: ShownFragment): void {
     if (fragment === undefined) return;
     const id = fragmentId(fragment);
-    if (gone) this.reached.delete(id);
-    else this.reached.set(id, { change, counts, inSync, appliedAt });
+    const { counts, inSync = false, appliedAt = '', removing = false, stillOn = [] } = shown;
+    this.reached.set(id, { change, gone, counts, inSync, appliedAt, removing, stillOn });
     this.index.showFragment(id, change, gone ? ABSENT : hashOf(fragment, this.digest));
   }
 

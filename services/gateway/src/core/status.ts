@@ -36,7 +36,10 @@ export function statusOf(state: State, resource: Resource, published: PublishedS
       const counts = { change: change.change, ...countsOf(change, rollout) };
       const againMs = published.state === 'failed' ? againAfterMs(state, resource, change) : undefined;
       if (resource.deleting)
-        return { ...wholeOf(state, resource, deletionOf(story, change, resource, againMs), at), ...counts };
+        return {
+          ...wholeOf(state, resource, leavingOf(state, resource, deletionOf(story, change, resource, againMs)), at),
+          ...counts,
+        };
       const text = againMs === undefined ? story : withWords(story, againText(change, resource, againMs));
       const reached = published.state === 'carried' ? reachedOf(state, resource, change) : {};
       return { ...wholeOf(state, resource, text, at), hash: resource.hash, ...counts, ...reached };
@@ -57,7 +60,7 @@ export function countsOf({ nodes }: Change, rollout: RolloutView | undefined): S
  */
 function reachedOf({ reached }: State, { id, generation }: Resource, { change, phase }: Change): Status {
   const found = phase === 'committed' ? reached.get(id) : undefined;
-  if (found === undefined) return { inSync: false };
+  if (found === undefined || found.gone) return { inSync: false };
   const { counts, inSync, appliedAt } = found;
   const isCurrent = found.change === change && inSync;
   return {
@@ -207,6 +210,21 @@ function deletionOf(
     message: words,
     drafts: drafts.map(([type, status, reason, line]) =>
       type === 'Ready' ? [type, 'False', failed ? 'DeletionFailed' : 'Deleting', words] : [type, status, reason, line],
+    ),
+  };
+}
+
+/** A deletion that is committed and not complete says which nodes it waits for. */
+function leavingOf({ reached }: State, { id }: Resource, told: ChangeStatus): ChangeStatus {
+  const { removing = false, stillOn = [], counts } = reached.get(id) ?? {};
+  if (!removing || told.phase !== 'Deleting') return told;
+  const more = (counts?.nodes ?? 0) - (counts?.upToDate ?? 0) - stillOn.length;
+  const message = `still on ${stillOn.join(', ')}${more > 0 ? ` and ${more} more` : ''}: it is removed there as soon as they can change; if a node never returns: sluice remove NODE`;
+  return {
+    ...told,
+    message,
+    drafts: told.drafts.map(([type, status, reason, line]) =>
+      type === 'Ready' ? [type, status, reason, message] : [type, status, reason, line],
     ),
   };
 }

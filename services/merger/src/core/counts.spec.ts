@@ -176,14 +176,30 @@ describe('the counts of a fragment', () => {
     expect(text(m, 'a')).toBe('nodes 3, upToDate 2, deferred 1');
   });
 
-  it('are absent for policies and deleted fragments', () => {
+  it('are absent for policies', () => {
     const m = fleet('n0');
-    rollOut(m, 1, file('a', '1'), pool('web', 1));
-    rollOut(m, 2, { gone: { kind: 'File', name: 'a' } });
+    rollOut(m, 1, pool('web', 1));
     expect(m.view('fragments', 'Pool.web')).toMatchObject({ inSync: true, appliedGeneration: 1 });
     expect(m.view('fragments', 'Pool.web')).not.toHaveProperty('counts');
-    expect(m.view('fragments', 'File.a')).toMatchObject({ gone: true, inSync: false });
-    expect(m.view('fragments', 'File.a')).not.toHaveProperty('counts');
+  });
+
+  it('say which nodes still have a deleted fragment, and whether its deletion waits for them', () => {
+    const m = fleet('n0', 'n1', 'n2');
+    const b = file('b', '1');
+    rollOut(m, 1, file('a', '1'), { ...b, spec: { ...b.spec, deletion: 'everyNode' } as never });
+    m.publishes(2, { gone: { kind: 'File', name: 'a' } }, { gone: { kind: 'File', name: 'b' } });
+    m.starts('c2');
+    m.given(leased('n0', 'c2'), ends(m, 'n0', 'c2', 'applied'), silent('n1'), silent('n2'));
+    for (const node of ['n1', 'n2']) m.given(factOf('node.deferred', { node, change: 'c2', reason: 'silent' }));
+    m.completes('c2');
+    const shown = (name: string) => m.view('fragments', `File.${name}`);
+    expect(shown('b')).toMatchObject({ gone: true, removing: true, stillOn: ['n1', 'n2'], inSync: false });
+    expect(text(m, 'b')).toBe('nodes 3, upToDate 1, deferred 2');
+    expect(shown('a')).toMatchObject({ gone: true, removing: false, stillOn: ['n1', 'n2'] });
+    m.given(heard('n1'), leased('n1', '', 'corrective'), ends(m, 'n1', '', 'applied'));
+    expect(shown('b')).toMatchObject({ removing: true, stillOn: ['n2'] });
+    m.given(left('n2'));
+    expect(shown('b')).toMatchObject({ gone: true, removing: false, stillOn: [] });
   });
 });
 

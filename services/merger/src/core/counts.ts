@@ -1,11 +1,22 @@
 import { fragmentId, type Fragment, type FragmentCounts, type FragmentView } from '#libs/contracts';
 import { viewKey } from '#libs/engine';
-import { isPolicyKind } from '#libs/manifests';
+import { isPolicyKind, leavesEveryNode } from '#libs/manifests';
 import { nodesSelectedBy, selectorText } from './reach.js';
 import { touchedIds, type Change, type CommittedFragment, type ShownCounts, type State } from './state.js';
 
 /** How far a fragment has reached its nodes. */
-export type Reached = Pick<FragmentView, 'counts' | 'rolling' | 'inSync' | 'appliedGeneration' | 'appliedAt'>;
+export type Reached = Omit<FragmentView, 'ledger' | 'fragment' | 'change' | 'gone' | 'source'>;
+
+/** How many nodes that still have a deleted fragment are named. */
+const MOST_NAMED = 10;
+const NOWHERE: Reached = {
+  rolling: '',
+  inSync: false,
+  appliedGeneration: 0,
+  appliedAt: '',
+  removing: false,
+  stillOn: [],
+};
 
 /** The shortest time between two writes of changed counts. */
 const LEAST_MS = 1_000;
@@ -17,8 +28,10 @@ export function showCounts(state: State, nowMs: number): ShownCounts {
   const counter = counterOf(state);
   const { shown } = state.progress;
   let bytes = 0;
-  for (const [id, row] of state.fragments.entries()) {
-    const text = JSON.stringify(counter.reached(id, row));
+  const committed = [...state.fragments.entries()].map(([id, row]) => [id, row, false] as const);
+  const gone = [...state.goneFragments.entries()].map(([id, row]) => [id, row, true] as const);
+  for (const [id, row, isGone] of [...committed, ...gone]) {
+    const text = JSON.stringify(isGone ? counter.left(row) : counter.reached(id, row));
     if (shown.get(row)?.text === text) continue;
     const size = shown.get(row)?.bytes ?? JSON.stringify(row.fragment).length;
     shown.set(row, { text, bytes: size });
@@ -27,6 +40,9 @@ export function showCounts(state: State, nowMs: number): ShownCounts {
   }
   return { version: state.progress.countsVersion.get(), notBeforeMs: nowMs + Math.max(LEAST_MS, bytes / BYTES_PER_MS) };
 }
+
+/** Which nodes still have a deleted fragment. */
+export const leftOn = (state: State, row: CommittedFragment): Reached => counterOf(state).left(row);
 
 /** How far a committed fragment has reached its nodes. */
 export const reachedBy = (state: State, id: string, row: CommittedFragment): Reached =>
@@ -75,13 +91,25 @@ class Counter {
   }
 
   reached(id: string, { fragment, generation, appliedAt }: CommittedFragment): Reached {
-    if (isPolicyKind(fragment.kind)) return { rolling: '', inSync: true, appliedGeneration: generation, appliedAt };
+    if (isPolicyKind(fragment.kind)) return { ...NOWHERE, inSync: true, appliedGeneration: generation, appliedAt };
     const rolling = this.rolling.get(id);
     const version = rolling?.apply.find((one) => fragmentId(one) === id) ?? fragment;
     const counts = rolling === undefined ? this.committed(id, fragment, generation) : this.inRollout(rolling, version);
     const inSync = rolling === undefined && counts.upToDate === counts.nodes && !this.hasNotReady(fragment);
     const applied = inSync ? { appliedGeneration: generation, appliedAt } : { appliedGeneration: 0, appliedAt: '' };
-    return { counts, rolling: rolling?.change ?? '', inSync, ...applied };
+    return { ...NOWHERE, counts, rolling: rolling?.change ?? '', inSync, ...applied };
+  }
+
+  /** Of a deleted fragment. A node that has not reported yet may have it. */
+  left({ fragment, generation }: CommittedFragment): Reached {
+    if (isPolicyKind(fragment.kind)) return NOWHERE;
+    const selected = nodesSelectedBy(this.state, fragment);
+    const left = this.classes
+      .filter((one) => one.generation < generation)
+      .flatMap(({ nodes }) => nodes.filter((node) => selected.has(node)));
+    const stillOn = left.toSorted().slice(0, MOST_NAMED);
+    const removing = left.length > 0 && leavesEveryNode(fragment);
+    return { ...NOWHERE, counts: this.tally(selected.size, left), removing, stillOn };
   }
 
   private committed(id: string, fragment: Fragment, generation: number): FragmentCounts {

@@ -1,9 +1,7 @@
 import type { ChangeView, FragmentRef, FragmentView } from '#libs/contracts';
 import { viewKey, type ViewBody, type ViewKey } from '#libs/engine';
-import { reachedBy, type Reached } from './counts.js';
+import { leftOn, reachedBy } from './counts.js';
 import type { State } from './state.js';
-
-const NOWHERE: Reached = { rolling: '', inSync: false, appliedGeneration: 0, appliedAt: '' };
 
 /** Limits the size of a view value, which must fit into a message. The ledger has all reasons. */
 const SHOWN_REASONS = 100;
@@ -50,6 +48,6 @@ function fragmentView(state: State, id: string): Omit<FragmentView, 'ledger'> | 
   const found = committed ?? state.goneFragments.get(id);
   if (found === undefined) return undefined;
   const { fragment, change, source } = found;
-  const isGone = committed === undefined;
-  return { fragment, change, source, gone: isGone, ...(isGone ? NOWHERE : reachedBy(state, id, committed)) };
+  const reached = committed === undefined ? leftOn(state, found) : reachedBy(state, id, committed);
+  return { fragment, change, source, gone: committed === undefined, ...reached };
 }
