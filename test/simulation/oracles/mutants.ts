@@ -93,10 +93,10 @@ export const MUTANTS: readonly Mutant[] = [
     service: overlooks('merger', 'node.lease.settled'),
   },
   {
-    name: 'the merger does not notice that a node lost its config',
+    name: 'the merger does not notice that a node is silent',
     caughtBy: 'fragment counts',
-    on: { kubernetes: false, actors: among('changes', 'lost-disks') },
-    service: overlooks('merger', 'node.reported'),
+    on: { kubernetes: false, actors: among('changes', 'other-machines') },
+    service: overlooks('merger', 'node.silent'),
   },
   {
     name: 'the merger does not notice that what a change waits for exists now',
