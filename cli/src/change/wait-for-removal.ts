@@ -27,13 +27,13 @@ async function removal(session: Session, ref: FragmentRef, ending: AbortSignal):
   const key = `${ref.kind}.${ref.name}`;
   let view = await fleet.get('fragments', key);
   if (view === undefined || isOver(view)) return undefined;
-  let said = '';
+  let shown = '';
   for await (const { value } of fleet.watch('fragments', key, ending)) {
     view = value;
     if (isOver(value)) return undefined;
     const line = `${fragmentId(ref)} is being removed; still on ${value.stillOn.join(', ')}`;
-    if (value.removing && line !== said) session.io.say(line);
-    said = line;
+    if (value.removing && line !== shown) session.io.say(line);
+    shown = line;
   }
   return view;
 }
