@@ -24,10 +24,10 @@ describe('a label that a person sets on a node', () => {
     const before = await fleet.client.get('status', EDGE);
     fleet.startApplier(EDGE, 'edge');
     await fleet.when('status', EDGE, ({ seq }) => seq > (before?.seq ?? 0));
-    expect((await fleet.client.get('nodes', EDGE))?.labels).toMatchObject({ site: 'x', role: 'mine' });
+    await fleet.shows('nodes', EDGE, { labels: { site: 'x', role: 'mine' } });
     expect(await fleet.cli('label', EDGE, 'site-', 'role-')).toMatchObject({ code: 0 });
     await until(() => content() === undefined, 'the file is deleted from the node');
-    expect((await fleet.client.get('nodes', EDGE))?.labels).toEqual({ role: 'edge' });
+    await fleet.shows('nodes', EDGE, { labels: { role: 'edge' } });
     expect(await fleet.cli('label', EDGE, 'role-')).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('no label role was set on edge-01.dc1') as string,

@@ -47,6 +47,10 @@ export class LocalInstallation {
       return /^nats:\S+$/m.exec(stdout)?.[0];
     }, 'sluice up says its URL');
     this.env['NATS_URL'] = url;
+    // On a busy machine, it stops waiting before everything answers, and says so.
+    await until(() => this.stderr.includes('Press Ctrl-C'), 'sluice up says how to use it');
+    if (this.stderr.includes('Not ready yet'))
+      await until(async () => (await this.run('doctor')).code === 0, 'everything answers');
     return url;
   }
 

@@ -33,7 +33,11 @@ describe('a fleet of 40 nodes in three pools', () => {
 
   test('a good change reaches every node, as many at once as the budgets allow', async () => {
     const { fleet } = stage;
+    fleet.gate.hold(hasVersion('v1'));
     const change = await fleet.apply(health(fleet.gate.url), file('app', app('v1')));
+    // The witness sees each of them twice before it gets its answer.
+    await until(() => fleet.gate.held.size === 5, 'every unit is in use');
+    fleet.gate.release();
     expect(await fleet.ended(change)).toMatchObject({
       phase: 'committed',
       nodes: 40,
@@ -65,10 +69,14 @@ describe('a fleet of 40 nodes in three pools', () => {
     expect(await fleet.ended(bad)).toMatchObject({ phase: 'ended', outcome: 'reverted' });
     expect(fleet.files()).toEqual(fleet.filesWith((node) => appOn(node, 'v1')));
     const third = [...changed][2] as string;
-    const [hash = ''] = (await fleet.events('config.judged.*'))
-      .map(({ body }) => body as { readonly node: string; readonly hash: string; readonly knownBad: boolean })
-      .filter(({ node, knownBad }) => node === third && knownBad)
-      .map((fact) => fact.hash);
+    // The validator judges it, and the merger shows how the change ended.
+    const { hash } = await until(
+      async () =>
+        (await fleet.events('config.judged.*'))
+          .map(({ body }) => body as { readonly node: string; readonly hash: string; readonly knownBad: boolean })
+          .find(({ node, knownBad }) => node === third && knownBad),
+      'the config of the third node is known-bad',
+    );
     expect(hash).toMatch(/^[0-9a-f]{64}$/);
     const facts = (await fleet.events(`rollout.*.${bad}`)).map(({ subject }) => subject.split('.')[1]);
     expect(facts).toEqual(['started', 'failed', 'reverting', 'reverted']);
@@ -118,12 +126,12 @@ describe('a fleet of 40 nodes in three pools', () => {
     const core = await fleet.apply(file('core', 'one', 'core'));
     const later = await fleet.apply(file('later', 'two', 'edge'));
     await until(() => fleet.gate.held.size === 3, 'three nodes are applying');
+    await fleet.shows('changes', later, { phase: 'waiting', waitsFor: [edge] });
     expect(
       (await fleet.events(`config.waiting.${later}`)).map(
         ({ body }) => (body as { readonly waitsFor: readonly string[] }).waitsFor,
       ),
     ).toEqual([[edge]]);
-    await fleet.shows('changes', later, { phase: 'waiting', waitsFor: [edge] });
     fleet.gate.release();
     for (const change of [edge, core, later]) expect(await fleet.ended(change)).toMatchObject({ phase: 'committed' });
     const own = (node: string): Files =>
@@ -181,11 +189,16 @@ describe('a fleet of 40 nodes in three pools', () => {
       because: 'budget',
       text: expect.stringMatching(/ changes at most 2 nodes at once [(]its maxUnavailable[)]: /) as string,
     });
+    const most = (): number => {
+      const works = fleet.witness.works.slice(length);
+      return Math.max(
+        ...works.map(({ fromMs }) => works.filter((one) => one.fromMs <= fromMs && fromMs < one.toMs).length),
+      );
+    };
+    await until(() => most() === 2, 'both were seen at work at one moment');
     fleet.gate.release();
     expect(await fleet.ended(change)).toMatchObject({ phase: 'committed', nodes: 40 });
-    const works = fleet.witness.works.slice(length);
-    const together = works.map(({ fromMs }) => works.filter((one) => one.fromMs <= fromMs && fromMs < one.toMs).length);
-    expect(Math.max(...together)).toBe(2);
+    expect(most()).toBe(2);
     expect(await fleet.ended(await fleet.publish({ delete: [{ kind: 'File', name: 'paced' }] }))).toMatchObject({
       phase: 'committed',
     });
@@ -230,8 +243,13 @@ describe('a fleet of 40 nodes in three pools', () => {
       async () => [...(await fleet.client.list('leases')).values()].every(({ phase }) => phase === 'released'),
       'every lease is released',
     );
-    const status = [...(await fleet.client.list('status')).values()];
-    expect(status.filter(({ hash, desired, deferred }) => hash !== desired || deferred !== '')).toEqual([]);
+    await until(
+      async () =>
+        [...(await fleet.client.list('status')).values()].every(
+          ({ hash, desired, deferred }) => hash === desired && deferred === '',
+        ),
+      'every node has its config',
+    );
     const actions = (await fleet.events('node.lease.granted.>')).flatMap(({ body }) =>
       (body as { readonly actions: readonly Action[] }).actions.map(({ kind }) => kind),
     );

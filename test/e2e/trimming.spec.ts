@@ -73,7 +73,11 @@ describe('a fleet that keeps each fact as short as possible', () => {
     const before = await views(fleet);
     await killAndStart();
     expect(await views(fleet)).toEqual(before);
-    expect((await fleet.client.inspect()).services.map(({ halted }) => halted)).toEqual(SERVICES.map(() => ''));
+    const services = await until(async () => {
+      const { services: found } = await fleet.client.inspect();
+      return found.length === SERVICES.length ? found : undefined;
+    }, 'every service answers');
+    expect(services.map(({ halted }) => halted)).toEqual(SERVICES.map(() => ''));
     expect(fleet.files()).toEqual(fleet.filesWith((node) => ({ '/etc/motd.conf': `motd ${node}\n`, ...others(node) })));
   });
 
