@@ -156,6 +156,27 @@ describe('a local file in contentFrom', () => {
     expect(err).toContain('^');
   });
 
+  it('that is not there is named with its fragment, like other errors in manifests', async () => {
+    const text = `apiVersion: sluice.dev/v1alpha1
+kind: File
+metadata: { name: image }
+spec:
+  nodeSelector: {}
+  path: /image
+  contentFrom:
+    file: ${folder}/nowhere
+`;
+    const { exit, err } = await cli(APPLY, {}, {}, text);
+    expect([exit, ...err.split('\n')]).toEqual([
+      3,
+      'rejected; nothing was published:',
+      `  ✖ File/image spec.contentFrom.file: ${folder}/nowhere: no such file (stdin:8:11)`,
+      `      8 |     file: ${folder}/nowhere`,
+      `        |           ${'^'.repeat(`${folder}/nowhere`.length)}`,
+      '',
+    ]);
+  });
+
   it('is not needed to delete the fragment, and neither is a valid spec', async () => {
     const fleet: Required<Pick<FakeFleet, 'published' | 'uploads'>> = { published: [], uploads: [] };
     expect(await cli(['delete', '-f', manifest({ file: 'nowhere' })], fleet)).toMatchObject({ exit: 0 });

@@ -1,4 +1,11 @@
-import { checkManifest, readManifests, withoutServerFields, type Manifest, type ManifestSource } from '#libs/manifests';
+import {
+  checkManifest,
+  nameInReasons,
+  readManifests,
+  withoutServerFields,
+  type Manifest,
+  type ManifestSource,
+} from '#libs/manifests';
 import type { NewObject } from '#libs/client';
 import { fragmentId, reasonFor, type Fragment, type FragmentRef, type Reason } from '#libs/contracts';
 import { RejectedError, UsageError, type PlacedReason } from '../output/exit.js';
@@ -63,8 +70,10 @@ export function checkSize(body: string): void {
 export async function readManifestFiles(paths: readonly string[], io: Io): Promise<ManifestInput> {
   const read = await readEach<LocalFile & { readonly fragment: Fragment }>(paths, io, async (manifest, place, path) => {
     const local = await readLocalFile(manifest, path).catch((error: Error) => error);
-    if (local instanceof Error)
-      return { ok: false, reasons: [reasonFor({ fragment: place, field: FILE_FIELD }, 'no-file', local.message)] };
+    if (local instanceof Error) {
+      const at = { fragment: nameInReasons(manifest, place), field: FILE_FIELD };
+      return { ok: false, reasons: [reasonFor(at, 'no-file', local.message)] };
+    }
     const checked = checkManifest(local.document, place);
     return checked.ok ? { ...checked, ...local } : checked;
   });

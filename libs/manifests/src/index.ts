@@ -27,6 +27,7 @@ export * from './kinds/systemd-unit.js';
 export {
   API_VERSION,
   checkManifest,
+  nameInReasons,
   checkRendered,
   manifestOf,
   reasonsOf,

@@ -64,7 +64,7 @@ export const manifestOf = ({
 
 /** Checks a manifest in every way that needs no node; `place` names it as long as it has no name of its own. */
 export function checkManifest(document: unknown, place: string): CheckedManifest {
-  const name = nameOf(document) ?? place;
+  const name = nameInReasons(document, place);
   const toReasons = (problems: readonly Problem[]): CheckedManifest => ({
     ok: false,
     reasons: reasonsOf(name, problems),
@@ -100,12 +100,12 @@ export const inside = (place: string, problems: readonly Problem[]): readonly Pr
     at: problem.at === '' || problem.at.startsWith('[') ? `${place}${problem.at}` : `${place}.${problem.at}`,
   }));
 
-/** The name of a fragment in reasons, if its kind and name are valid. */
-function nameOf(document: unknown): string | undefined {
-  if (!isObject(document) || !isObject(document['metadata'])) return undefined;
+/** The name of a manifest in reasons: that of its fragment if kind and name are valid, otherwise its place. */
+export function nameInReasons(document: unknown, place: string): string {
+  if (!isObject(document) || !isObject(document['metadata'])) return place;
   const { kind } = document;
   const { name } = document['metadata'];
-  if (typeof kind !== 'string' || kind === '' || typeof name !== 'string' || !isDnsSubdomain(name)) return undefined;
+  if (typeof kind !== 'string' || kind === '' || typeof name !== 'string' || !isDnsSubdomain(name)) return place;
   return fragmentId({ kind: kind.slice(0, 63), name });
 }
 

@@ -40,7 +40,7 @@ const AFTER: StepResults = {
   'fetch-config': (state, step, config, nowMs) =>
     'fault' in config
       ? withPreparation(backedOff(state, step, nowMs), { trouble: config.reason })
-      : reached(keepConfig(state, step.hash, config, nowMs), nowMs),
+      : reached(withPreparation(keepConfig(state, step.hash, config, nowMs), { trouble: '' }), nowMs),
   'fetch-object': objectFetched,
   prefetch: (state, { lease }, { isOver }, nowMs) =>
     remember(state, { prefetch: { lease, dueMs: isOver ? Infinity : nowMs + PREFETCH_AGAIN_MS }, untidy: true }),

@@ -44,7 +44,8 @@ export function objectFetched(
 ): State {
   const { preparation, progress } = state.memory;
   if (preparation === undefined) return progressed(state, { fetched: progress.fetched + 1 });
-  if (refusal === undefined) return withPreparation(reached(state, nowMs), { fetched: preparation.fetched + 1 });
+  if (refusal === undefined)
+    return withPreparation(reached(state, nowMs), { fetched: preparation.fetched + 1, trouble: '' });
   const { scope } = preparation;
   const { kinds } = state.settings;
   const { entry } = step;

@@ -110,7 +110,19 @@ it('ends the lease after half of its time, with the reason, and nothing has chan
   bench.pass(40_000);
   expect(files(bench)).toEqual({ '/a': 'old' });
   expect(bench.last).toMatchObject({ lease: 'l2', verdict: 'failed', restored: true, hash: A });
-  expect(bench.last?.reason).toContain('no such object');
+  expect(bench.last?.reason).toBe('nothing was started: no such object');
+});
+
+it('is not blamed for the lack of time once it has arrived', () => {
+  const bench = scene();
+  bench.pass(5_000);
+  expect(bench.state.memory.preparation?.trouble).toBe('no such object');
+  bench.bus.objects.set(OBJECT, 'right');
+  for (let i = 0; i < 100 && bench.state.memory.preparation?.fetched === 0; i++) {
+    const step = bench.step();
+    if (step.do === 'wait') bench.nowMs = step.untilMs;
+  }
+  expect(bench.state.memory.preparation).toMatchObject({ fetched: 1, trouble: '' });
 });
 
 it('ends the lease at once if the object was changed, and nothing has changed', () => {

@@ -22,8 +22,9 @@ export function preparingStep(state: State, preparation: Preparation, nowMs: num
   if (failure !== undefined) return giveUp(state, preparation, failure);
   const lastMs = readMs + lease.applyMs * BEGIN_SHARE;
   if (nowMs >= lastMs) {
-    const reason = `nothing was started: ${lease.applyMs} ms is not enough time to apply and to roll back${preparation.trouble === '' ? '' : `: ${preparation.trouble}`}`;
-    return giveUp(state, preparation, { fault: 'node', reason, probe: '' });
+    // What kept the change waiting is the cause: more time would not put an object into the object store.
+    const cause = preparation.trouble || `${lease.applyMs} ms is not enough time to apply and to roll back`;
+    return giveUp(state, preparation, { fault: 'node', reason: `nothing was started: ${cause}`, probe: '' });
   }
   for (const hash of [lease.hash, journal.inForce]) {
     if (inHand(state, hash) !== undefined) continue;

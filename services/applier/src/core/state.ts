@@ -114,6 +114,7 @@ export interface Preparation {
   /** Drift at the places that the new config changes; undefined until it was checked. */
   readonly overwritten: readonly Difference[] | undefined;
   readonly failure: Failure | undefined;
+  /** What it waits for, as a reason; empty if nothing failed. */
   readonly trouble: string;
 }
 

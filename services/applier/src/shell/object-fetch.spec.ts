@@ -68,7 +68,22 @@ it('says which object is missing, when the time of the lease is over', async () 
   await host.start();
   const failed = await host.bus.roll(config(withObject('/x', 'nowhere')), { applyMs: 3_000 });
   expect(failed).toMatchObject({ verdict: 'failed', restored: true });
-  expect(failed.reason).toContain('the object store has no a.bin with sha256');
+  expect(failed.reason).toBe(
+    `nothing was started: File/x: the object store has no a.bin with sha256 ${sha256('nowhere')}: upload the file with sluice upload`,
+  );
+});
+
+it('says that a part of an object is missing, and does not blame the time', async () => {
+  const content = 'twenty-two characters.';
+  store(content);
+  const { chunk } = host.bus;
+  host.bus.chunk = (hash, n) => (n === 3 ? Promise.resolve(undefined) : chunk.call(host.bus, hash, n));
+  await host.start();
+  const failed = await host.bus.roll(config(withObject('/x', content)), { applyMs: 3_000 });
+  expect(failed).toMatchObject({ verdict: 'failed', restored: true });
+  expect(failed.reason).toBe(
+    `nothing was started: File/x: a part of a.bin is missing from the object store: upload the file again with sluice upload (sha256 ${sha256(content)})`,
+  );
 });
 
 it('continues a download that was interrupted', async () => {

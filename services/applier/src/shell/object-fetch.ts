@@ -63,7 +63,10 @@ async function receive(part: OpenFile, info: ObjectInfo, fetch: ObjectFetch): Pr
   for await (const piece of part.pieces()) hash.update(piece);
   const coming: Promise<Uint8Array | undefined>[] = [];
   for (let next = n; n < count; n += 1) {
-    if (isOver()) return mayCome(`${Math.round((100 * n) / count)} % of ${ref.object} (${bytes} bytes) was downloaded`);
+    if (isOver())
+      return mayCome(
+        `only ${Math.floor((100 * n) / count)} % of ${ref.object} (${bytes} bytes) was downloaded in half of the applyTimeout: use a longer applyTimeout`,
+      );
     for (; next < count && next < n + AHEAD; next += 1) {
       const chunkNumber = next;
       const chunk = turns.take(() => ask('chunk', (bus) => bus.chunk(sha256, chunkNumber)));
