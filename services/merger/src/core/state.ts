@@ -115,7 +115,7 @@ export interface Behind {
 
 export type NotReady = 'silent' | 'unavailable' | 'taken' | 'degraded' | 'drifted';
 
-/** The last lease of a node, or what was decided instead of one, until the node is up to date. */
+/** The last lease of a node that was not applied, or what was decided instead of one. */
 export interface Work {
   readonly change: string;
   readonly state: 'applying' | 'failed' | 'deferred';
