@@ -199,6 +199,22 @@ describe('a Directory at a link to a directory', () => {
   });
 });
 
+describe('a Link in place of a Directory', () => {
+  it('is refused before anything is changed, because a rollback would follow the link', async () => {
+    mkdirSync(host.path('d'), { mode: 0o750 });
+    await host.start();
+    expect(await host.bus.roll(config(directory('/d', '0711')))).toMatchObject({ kind: 'applied' });
+    const before = host.tree();
+    const link: ConfigEntry = { kind: 'Link', name: 'l', spec: { path: '/d', target: 'd2' } };
+    const report = await host.bus.roll(config(directory('/d2', '0711'), link));
+    expect([report.kind, report.reason]).toEqual([
+      'failed',
+      expect.stringContaining('delete that fragment first, in a change of its own'),
+    ]);
+    expect(host.tree()).toEqual(before);
+  });
+});
+
 describe('two paths that lead to one place', () => {
   it('are announced where the link is one of the machine', async () => {
     mkdirSync(host.path('usr/bin'), { recursive: true });
