@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
 import type { Json, Original, Originals } from '../../../core/index.js';
@@ -22,6 +22,8 @@ import { fileDiffers } from '../paths/path-differences.js';
 const ASKED = { mode: 0o644 };
 /** Never created: a parameter that the kernel does not have cannot be set. */
 const OVERWRITE = constants.O_WRONLY | constants.O_TRUNC;
+/** Root may write any other file, whatever its mode, but not a parameter of the kernel. */
+const WRITABLE = 0o222;
 const KEY = /^[A-Za-z0-9_:@-]+(\/[A-Za-z0-9_:@-]+)*(\.[A-Za-z0-9_:@-]+(\/[A-Za-z0-9_:@-]+)*)+$/;
 const PREFIX = 'sysctl:';
 
@@ -46,7 +48,7 @@ class SysctlBackend implements Backend {
   }
 
   async check(entry: ConfigEntry, checked: CheckContext): Promise<void> {
-    const { key } = settingOf(entry);
+    const { key, value } = settingOf(entry);
     await checkPath(
       this.surroundings,
       {
@@ -58,7 +60,13 @@ class SysctlBackend implements Backend {
       },
       checked,
     );
-    await this.read(key);
+    if (words(await this.read(key)) !== words(value)) await this.assertWritable(key);
+  }
+
+  /** Some values change by themselves. A rollback could not write the one from before the lease. */
+  private async assertWritable(key: string): Promise<void> {
+    const { mode } = await stat(this.procPath(key));
+    if ((mode & WRITABLE) === 0) throw new RefusedError('content', `the kernel lets nobody change ${key}`);
   }
 
   async original(key: string, _entry: ConfigEntry, saving: SaveContext): Promise<Original> {

@@ -43,6 +43,18 @@ it('rolls back to a value and a file that somebody changed by hand', async () =>
   expect([now('vm/swappiness'), readFileSync(path, 'utf8')]).toEqual(['33\n', '# edited\n']);
 });
 
+it('refuses a parameter that nobody can change before anything is changed', async () => {
+  parameter('kernel/random/uuid', 'a\n');
+  chmodSync(join(proc, 'sys/kernel/random/uuid'), 0o444);
+  const before = host.tree();
+  const report = await host.bus.roll(config(file('/etc/gate', 'open'), sysctl('kernel.random.uuid', 'b')));
+  expect([report.kind, report.reason]).toEqual([
+    'invalid',
+    expect.stringContaining('the kernel lets nobody change kernel.random.uuid'),
+  ]);
+  expect([host.tree(), now('kernel/random/uuid')]).toEqual([before, 'a\n']);
+});
+
 it('sets a value now and for the next boot, and restores both exactly', async () => {
   mkdirSync(host.path('etc/sysctl.d'), { recursive: true, mode: 0o755 });
   writeFileSync(host.path('etc/sysctl.d/99-sysctl.conf'), 'vm.swappiness = 7\n', { mode: 0o644 });
