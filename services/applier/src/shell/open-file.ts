@@ -9,6 +9,7 @@ import {
   read,
   readFile,
   readFileSync,
+  write,
   writeFile,
   writeFileSync,
 } from 'node:fs';
@@ -19,7 +20,10 @@ const flush = promisify(fsync);
 const readLong = promisify(readFile);
 const writeLong = promisify(writeFile);
 const readPiece = promisify(read);
+const writePiece = promisify(write);
 const PIECE_BYTES = 256 * 1024;
+/** The unit of `blocks` in `stat`, on every file system. */
+const BLOCK_BYTES = 512;
 /** Longer content is read and written by another thread, because the applier does nothing else meanwhile. */
 export const SHORT = 1 << 20;
 /** Node.js cannot read longer files at once, and its error does not say so. */
@@ -68,6 +72,20 @@ export class OpenFile {
   /** Writes one of many parts. Nothing else has to wait for a slow disk. */
   append(piece: Uint8Array): Promise<void> {
     return writeLong(this.fd, piece);
+  }
+
+  /** Writes a part at this position, in bytes. */
+  async writeAt(piece: Uint8Array, at: number): Promise<void> {
+    for (let done = 0; done < piece.length;) {
+      const { bytesWritten } = await writePiece(this.fd, piece, done, piece.length - done, at + done);
+      done += bytesWritten;
+    }
+  }
+
+  /** Whether parts of it take no space on the disk. They read as zeros. */
+  get hasHoles(): boolean {
+    const { size, blocks } = fstatSync(this.fd);
+    return blocks * BLOCK_BYTES < size;
   }
 
   truncate(bytes: number): void {

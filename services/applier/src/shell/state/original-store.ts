@@ -30,7 +30,8 @@ export class OriginalStore {
     try {
       const digest = await digestOf(file, leftMs);
       const write = async (kept: OpenFile): Promise<void> => {
-        if ((await copy(file, kept, leftMs)) !== digest) throw new Error('it was changed while it was read');
+        if ((await copy(file, kept, { leftMs, withHoles: file.hasHoles })) !== digest)
+          throw new Error('it was changed while it was read');
       };
       return await this.keepAs(digest, write, leftMs);
     } catch (error) {
@@ -58,9 +59,9 @@ export class OriginalStore {
         if (isSame) await this.sizes.learn(digest, file.size);
         return isSame;
       },
-      writeTo: async (file) => {
+      writeTo: async (file, withHoles = false) => {
         const copied = await this.read(digest, async (kept) => {
-          if (kept.size > SHORT) return copy(kept, file);
+          if (kept.size > SHORT || withHoles) return copy(kept, file, { withHoles });
           const content = await kept.read();
           if (sha256(content) !== digest) throw lost();
           await file.write(content);

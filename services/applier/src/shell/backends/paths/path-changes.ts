@@ -108,7 +108,7 @@ export async function restoreFile(
 async function putIn(parent: Parent, content: Content, attributes: Partial<Attributes>): Promise<void> {
   await removeObstacle(parent, 'file');
   const fill = async (file: OpenFile): Promise<void> => {
-    await content.writeTo(file);
+    await content.writeTo(file, attributes.sparse);
     setAttributes(file, attributes);
     await file.sync();
   };

@@ -248,12 +248,13 @@ type OriginalReading = Omit<PathRead, 'content'> & { readonly digest?: string };
 /** The kind whose paths are followed to the end. */
 export const DIRECTORY = 'Directory';
 
-const attributesOf = ({ mode, uid, gid, xattrs, modified }: Attributes): Attributes => ({
+const attributesOf = ({ mode, uid, gid, xattrs, modified, sparse }: Attributes): Attributes => ({
   mode,
   uid,
   gid,
   ...(xattrs === undefined ? {} : { xattrs }),
   ...(modified === undefined ? {} : { modified }),
+  ...(sparse === undefined ? {} : { sparse }),
 });
 
 /** Attributes that are known for only one of them cannot be compared. */

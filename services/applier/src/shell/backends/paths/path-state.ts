@@ -47,6 +47,8 @@ export interface Attributes extends Owner {
   readonly xattrs?: Xattrs;
   /** When the content of a file was modified, in nanoseconds since 1970. Left out if it cannot be set. */
   readonly modified?: string;
+  /** The file has holes, which take no space on the disk. Others must not get any, such as swap files. */
+  readonly sparse?: true;
 }
 
 /** The desired attributes of a file or directory. Omitted ones stay unchanged. */
@@ -71,11 +73,14 @@ export interface LookOptions<T> {
   readonly follow?: boolean;
 }
 
+/** Attributes that are only read on request. */
+export type Extra = Pick<Attributes, 'xattrs' | 'modified' | 'sparse'>;
+
 /** What exists at a path, and its content if that was requested. */
 export interface FileRead<T = Buffer> {
   readonly now: PathState;
   readonly content?: T;
-  readonly extra?: Pick<Attributes, 'xattrs' | 'modified'>;
+  readonly extra?: Extra;
 }
 
 /** The same, and where the path leads. */
@@ -163,11 +168,13 @@ async function readFile<T>(
 /** The default of `reads`, with which `T` is a Buffer. */
 const readAll = async <T>(file: OpenFile): Promise<T> => (await file.read()) as T;
 
-/** Empty if the system calls are not available. Then neither can be set. */
-function extraOf(file: OpenFile, stat?: BigIntStats): Pick<Attributes, 'xattrs' | 'modified'> {
+/** Without those that cannot be set, if the system calls are not available. */
+function extraOf(file: OpenFile, stat?: BigIntStats): Extra {
+  const sparse = stat !== undefined && file.hasHoles ? { sparse: true as const } : {};
   const calls = fileCalls();
-  if (typeof calls === 'string') return {};
-  return { xattrs: calls.xattrs(file.fd), ...(stat === undefined ? {} : { modified: String(stat.mtimeNs) }) };
+  if (typeof calls === 'string') return sparse;
+  const modified = stat === undefined ? {} : { modified: String(stat.mtimeNs) };
+  return { xattrs: calls.xattrs(file.fd), ...modified, ...sparse };
 }
 
 function stateOf(stat: BigIntStats | undefined, parent: Parent, above: readonly string[]): PathState {
