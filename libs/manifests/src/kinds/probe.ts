@@ -55,7 +55,7 @@ export class HttpProbe {
 @Fields({
   path: 'Absolute path of the file on the node.',
   matches:
-    'Regular expression in RE2 syntax (no backreferences, no lookaround; `^` and `$` match at line breaks) that the content must match. At most 1,000 characters. The file may have at most 1 MiB, and less if the pattern is large.',
+    'Regular expression in RE2 syntax (no backreferences, no lookaround; `^` and `$` match at line breaks) that the content must match. At most 1,000 characters. At most 1 MiB of a file is read, and less if the pattern is large: a longer file fails the probe.',
   absent: '`true`: the file must not exist.',
 })
 export class FileProbe {

@@ -28,6 +28,8 @@ const BLOCK_BYTES = 512;
 export const SHORT = 1 << 20;
 /** Node.js cannot read longer files at once, and its error does not say so. */
 const LONGEST = 2 ** 31 - 1;
+/** No file that the kernel generates is longer, unless it has no end. */
+const LONGEST_WITHOUT_SIZE = 64 * 2 ** 20;
 /** How long other work may wait while many files are read one after another. */
 const TURN_MS = 10;
 
@@ -50,8 +52,28 @@ export class OpenFile {
   async read(): Promise<Buffer> {
     const { size } = fstatSync(this.fd);
     if (size > LONGEST) throw new Error(`has ${size} bytes; at most ${LONGEST} can be read`);
-    // For files that the kernel generates, the size is meaningless.
-    return size > SHORT || size === 0 ? readLong(this.fd) : readFileSync(this.fd);
+    if (size === 0) return this.readWithoutSize();
+    return size > SHORT ? readLong(this.fd) : readFileSync(this.fd);
+  }
+
+  /** At most this many bytes from its start. Ends early with what it has once `isLate`. */
+  async start(bytes: number, isLate = (): boolean => false): Promise<Buffer> {
+    const parts: Buffer[] = [];
+    let length = 0;
+    for await (const piece of this.pieces()) {
+      parts.push(Buffer.from(piece));
+      length += piece.length;
+      if (length >= bytes || isLate()) break;
+    }
+    return Buffer.concat(parts, Math.min(length, bytes));
+  }
+
+  /** It is empty, or the kernel generates it. Some of those never end, such as `/proc/self/pagemap`. */
+  private async readWithoutSize(): Promise<Buffer> {
+    const content = await this.start(LONGEST_WITHOUT_SIZE + 1);
+    if (content.length > LONGEST_WITHOUT_SIZE)
+      throw new Error(`has no size, and more than ${LONGEST_WITHOUT_SIZE} bytes: files without an end cannot be read`);
+    return content;
   }
 
   get size(): number {

@@ -1,7 +1,9 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bootClock } from '../boot.js';
+import { OpenFile } from '../open-file.js';
 import { FileSystems } from '../backends/paths/file-systems.js';
 import { RefusedError } from '../ports.js';
 import { ProbeNetworks } from './probe-networks.js';
@@ -11,7 +13,10 @@ let root: string;
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'sluice-probe-'));
 });
-afterEach(() => rmSync(root, { recursive: true, force: true }));
+afterEach(() => {
+  jest.restoreAllMocks();
+  rmSync(root, { recursive: true, force: true });
+});
 
 const surroundings = () => ({
   root,
@@ -25,6 +30,13 @@ const probe = (matches: string) => ({
   name: 'p',
   spec: { file: { path: '/f', matches }, retries: 0 },
 });
+const runAt = (path: string, timeout: string, at = root) =>
+  runProbes(
+    [{ kind: 'Probe', name: 'p', spec: { file: { path, matches: 'x' }, timeout, retries: 0 } }],
+    { ...surroundings(), root: at },
+    bootClock() + 60_000,
+    bootClock,
+  );
 const run = (matches: string) => runProbes([probe(matches)], surroundings(), bootClock() + 60_000, bootClock);
 
 it('answers at once where a backtracking engine would delay the rollback', async () => {
@@ -74,4 +86,21 @@ it('ends with the time of all probes, however long their matches take, and is no
 it('needs no end of all probes, as while nothing changes', async () => {
   writeFileSync(join(root, 'f'), 'ready');
   expect(await runProbes([probe('ready')], surroundings(), Infinity, bootClock)).toMatchObject([{ passed: true }]);
+});
+
+it('does not read a file that has no end', async () => {
+  expect(await runAt('/self/pagemap', '30s', '/proc')).toEqual([
+    { name: 'p', passed: false, reason: '/self/pagemap is longer than 1048576 bytes' },
+  ]);
+});
+
+it('fails a probe of a file whose read does not end, within the timeout of the probe', async () => {
+  writeFileSync(join(root, 'f'), 'x');
+  jest.spyOn(OpenFile.prototype, 'start').mockReturnValue(new Promise(() => undefined));
+  expect(await runAt('/f', '100ms')).toEqual([{ name: 'p', passed: false, reason: '/f was not read in 100 ms' }]);
+});
+
+it('says what is at the path instead of a file', async () => {
+  execFileSync('mkfifo', [join(root, 'f')]);
+  expect(await runAt('/f', '30s')).toMatchObject([{ reason: '/f is neither a file, a directory nor a symbolic link' }]);
 });

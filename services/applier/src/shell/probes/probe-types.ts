@@ -9,7 +9,7 @@ import { runCommand } from '../command.js';
 import type { FileSystems } from '../backends/paths/file-systems.js';
 import { partsOf } from '../backends/paths/rooted-path.js';
 import { isInstead } from '../backends/paths/path-differences.js';
-import { fileAt } from '../backends/paths/path-state.js';
+import { fileAt, type FileRead } from '../backends/paths/path-state.js';
 import { withAddresses } from './host-addresses.js';
 import type { ProbeNetworks } from './probe-networks.js';
 
@@ -206,15 +206,37 @@ async function checkFile(
   if (spec['absent'] === true) return (await fileAt(root, path)).now.state === 'absent' ? undefined : `${path} exists`;
   const pattern = patternOf(spec);
   const longest = Math.min(LONGEST, Math.floor(MAX_WORK / pattern.programSize()));
-  const { now, content } = await fileAt(root, path, { wants: ({ size }) => size <= longest });
+  // The size of a file that the kernel generates says nothing, and some have no end.
+  const start = (isOver: () => boolean): Promise<FileRead> =>
+    fileAt(root, path, {
+      wants: ({ size }) => size <= longest,
+      reads: (file) => file.start(longest + 1, () => isOver() || isLate()),
+    });
+  const { now, content } = await unlessLate(start, timeoutMs, `${path} was not read in ${Math.round(timeoutMs)} ms`);
   if (now.state !== 'file') return `${path} ${now.state === 'absent' ? 'is missing' : isInstead(now)}`;
-  if (content === undefined)
+  if (content === undefined || content.length > longest)
     return longest === LONGEST
       ? `${path} is longer than ${LONGEST} bytes`
       : `${path} is longer than ${longest} bytes, too long for this pattern: use a shorter one, or smaller numbers in {}`;
   // Nobody waits for a late match, and others wait for their turn.
   const isMatch = await inTurn(() => !isLate() && pattern.test(content.toString('utf8')));
   return isMatch ? undefined : `${path} does not match ${String(spec['matches'])}`;
+}
+
+/** Throws with this message once the time is over. The work cannot be ended, but can ask whether it is over. */
+async function unlessLate<T>(work: (isOver: () => boolean) => Promise<T>, timeoutMs: number, late: string): Promise<T> {
+  let isOver = false;
+  const ending = new AbortController();
+  const limit = pause(timeoutMs, undefined, { signal: ending.signal }).then(() => {
+    isOver = true;
+    throw new Error(late);
+  });
+  try {
+    return await Promise.race([work(() => isOver), limit]);
+  } finally {
+    ending.abort();
+    limit.catch(() => undefined);
+  }
 }
 
 /** Throws CutShortError with this message once the time is over. The work goes on, and can ask whether it is late. */
