@@ -8,6 +8,7 @@ export const BECAUSE = [
   'failed',
   'escalated',
   'unknown',
+  'unreachable',
   'left',
   'skipped',
   'stale',
@@ -15,8 +16,17 @@ export const BECAUSE = [
 ] as const;
 /** How a stopped drain counts. */
 export const DRAIN_OUTCOMES = ['failed', 'deferred'] as const;
-export const VERDICTS = ['', 'applied', 'invalid', 'failed', 'refused'] as const;
-export const REPORT_KINDS = ['announced', 'applied', 'invalid', 'failed', 'drifted', 'probed', 'progress'] as const;
+export const VERDICTS = ['', 'applied', 'invalid', 'failed', 'unreachable', 'refused'] as const;
+export const REPORT_KINDS = [
+  'announced',
+  'applied',
+  'invalid',
+  'failed',
+  'unreachable',
+  'drifted',
+  'probed',
+  'progress',
+] as const;
 export const ROLLOUT_STATES = [
   'started',
   'paused',

@@ -1,4 +1,5 @@
 export * from './action-order.js';
+export * from './capabilities.js';
 export * from './config.js';
 export * from './drift.js';
 export * from './enums.js';

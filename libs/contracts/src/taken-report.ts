@@ -1,3 +1,4 @@
+import { VERDICTS, type LeaseEndReason, type Verdict } from './enums.js';
 import type { Fact, FactOf } from './facts.js';
 
 /** The report that this fact took, in the shape of `node.reported`; undefined if none. An empty `bootId`: unchanged. */
@@ -12,12 +13,7 @@ export function takenReport(fact: Fact): Omit<FactOf<'node.reported'>, 'type' | 
     because,
     report: { incarnation, nonce, seq, hash, verdict, bootId, reportSequence, notUndone, untouched },
   } = fact;
-  const outcome =
-    because === 'escalated'
-      ? 'failed'
-      : verdict === '' && (because === 'applied' || because === 'invalid' || because === 'failed')
-        ? because
-        : verdict;
+  const outcome = because === 'escalated' ? 'failed' : verdict === '' && isVerdict(because) ? because : verdict;
   const report = outcome === '' || outcome === 'refused' ? 'announced' : outcome;
   return {
     node,
@@ -38,6 +34,9 @@ export function takenReport(fact: Fact): Omit<FactOf<'node.reported'>, 'type' | 
     ...(untouched === undefined ? {} : { untouched }),
   };
 }
+
+const isVerdict = (because: LeaseEndReason): because is LeaseEndReason & Verdict =>
+  (VERDICTS as readonly string[]).includes(because);
 
 /** The fields that order the reports of one node. */
 export interface ReportStamp {

@@ -22,6 +22,7 @@ test('a pool without settings has the defaults', () => {
     drainMs: 600_000,
     drain: {},
     drift: 'report',
+    countsSilentTargets: false,
     selector: {},
   });
 });
@@ -67,6 +68,7 @@ test('a pool with all settings is read', () => {
     drainMs: 3_600_000,
     drain: {},
     drift: 'repair',
+    countsSilentTargets: false,
     selector: nodeSelector,
   });
 });

@@ -23,6 +23,8 @@ export interface ParsedPool {
   readonly drift: 'report' | 'overwrite' | 'repair';
   /** How long a silent node keeps its unit; undefined: forever. */
   readonly ignoreSilentMs: number | undefined;
+  /** Whether a silent target keeps its unit. By default, a silent machine does and a silent target does not. */
+  readonly countsSilentTargets: boolean;
   readonly selector: NodeSelector;
 }
 
@@ -36,6 +38,7 @@ export const DEFAULT_POOL: ParsedPool = {
   drain: {},
   drift: 'report',
   ignoreSilentMs: undefined,
+  countsSilentTargets: false,
   selector: {},
 };
 
@@ -62,6 +65,7 @@ export function parsePool(fragment: Fragment): ParsedPool {
     drain: (spec.drain ?? {}) as WrittenDrain,
     drift: spec.drift ?? DEFAULT_POOL.drift,
     ignoreSilentMs: typeof spec.silentNodes === 'object' ? durationMs(spec.silentNodes.ignoreAfter) : undefined,
+    countsSilentTargets: spec.silentNodes !== undefined,
     selector: selectorOf(fragment),
   };
 }

@@ -50,7 +50,7 @@ export class SilentNodesSpec {
   drift:
     'What to do if files or settings on a node were changed by hand. `report`: report it, and keep changes from the node until it is undone. `overwrite`: report it, and let the next change overwrite it. `repair`: also repair it without a change, within the budget. Default: `report`.',
   silentNodes:
-    '`count`: a silent node counts as unavailable until it is heard from again. `{ignoreAfter: 10m}`: it no longer counts after that time. Default: `count`.',
+    '`count`: a silent node counts as unavailable until it is heard from again. `{ignoreAfter: 10m}`: it no longer counts after that time. Default: `count` for machines; a silent cluster or network function does not count.',
   editors:
     'Who may change what the nodes of the pool get. Enforced by the admission webhook in Kubernetes. Default: everyone that the API server allows.',
 })

@@ -5,7 +5,7 @@ import { journaled, notWritten, onDisk } from './journal-outcomes.js';
 import { failureOf, type Originals } from './journal.js';
 import { type Outcomes, type Refusal, type Step, type StepOf, UNREACHABLE } from './ports.js';
 import { withPreparation, progressed, remember, type State } from './state.js';
-import { checkedConfig } from './preparation-outcomes.js';
+import { checkedConfig, checkedProbes } from './preparation-outcomes.js';
 import { acted, checked, compared, guarded, moved, ran, settled, unitRead } from './work-outcomes.js';
 
 const PREFETCH_AGAIN_MS = 2_000;
@@ -54,9 +54,7 @@ const AFTER: StepResults = {
       ? withPreparation(state, { failure: failureOf(snapshot) })
       : withPreparation(state, { snapshot }),
   'run-probes': (state, _, results) =>
-    state.journal.work === undefined
-      ? withPreparation(state, { before: [...(state.memory.preparation?.before ?? []), ...results] })
-      : ran(state, results),
+    state.journal.work === undefined ? checkedProbes(state, results) : ran(state, results),
   'start-probes': (state, { probes }) => remember(state, { health: started(state.memory.health, probes) }),
   guard: (state, { lease }, refusal) => guarded(remember(state, { guarded: lease }), refusal),
   'check-command': (state, { entry }, outcome) => checked(state, entry, outcome),

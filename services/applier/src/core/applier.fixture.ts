@@ -1,6 +1,17 @@
 import type { Config } from '#libs/contracts';
 import { EMPTY, lease, MEMORY_KINDS, MemoryNode, newBus, takeReports, type MemoryBus } from '../testing/memory-node.js';
-import { advance, hear, nextStep, start, type Hang, type Self, type Settings, type State, type Step } from './index.js';
+import {
+  advance,
+  hear,
+  nextStep,
+  start,
+  type Hang,
+  type Notice,
+  type Self,
+  type Settings,
+  type State,
+  type Step,
+} from './index.js';
 
 export const SETTINGS = {
   kinds: MEMORY_KINDS,
@@ -88,6 +99,10 @@ export class Bench {
         .map((step) => step.do)
         .join(' ')}`,
     );
+  }
+
+  hear(notice: Notice): void {
+    this.state = hear(this.state, notice, this.nowMs);
   }
 
   /** Advances the time, step by step. */

@@ -50,16 +50,17 @@ export function started(health: Health, probes: readonly ConfigEntry[]): Health 
   return { ...health, dueMs };
 }
 
-/** These probes have run. */
+/** These probes have run. What a target does not answer is not known, and the previous result stays. */
 export function finished(health: Health, results: readonly ProbeResult[], nowMs: number): Health {
   const dueMs = new Map(health.dueMs);
   for (const probe of health.probes ?? [])
     if (results.some(({ name }) => name === probe.name)) dueMs.set(probe.name, nowMs + intervalMs(probe));
+  const known = results.filter(({ unreachable }) => unreachable !== true);
   return {
     ...health,
     dueMs,
-    isNew: true,
-    results: new Map([...health.results, ...results.map((one) => [one.name, one] as const)]),
+    isNew: health.isNew || known.length > 0,
+    results: new Map([...health.results, ...known.map((one) => [one.name, one] as const)]),
   };
 }
 

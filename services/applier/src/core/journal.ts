@@ -161,9 +161,12 @@ export interface RollbackWork extends Intent {
 export const mayBeWrittenLater = (now: Work | undefined, next: Work | undefined): boolean =>
   now !== undefined && next !== undefined && (next.reboot === undefined || next.reboot === now.reboot);
 
-/** Why a change is rolled back. `content`: the config is to blame, and would fail on every node. */
+/**
+ * Why a change is rolled back. `content`: the config is to blame, and would fail on every node. `unreachable`: the
+ * target, for which this applier works from elsewhere, does not answer.
+ */
 export interface Failure {
-  readonly fault: 'content' | 'node';
+  readonly fault: 'content' | 'node' | 'unreachable';
   readonly reason: string;
   /** The probe that failed after the change. */
   readonly probe: string;
@@ -176,6 +179,10 @@ export const failureOf = ({ fault, reason }: Pick<Failure, 'fault' | 'reason'>):
   reason,
   probe: '',
 });
+
+/** How a lease ends for this reason. */
+export const verdictOf = ({ fault }: Pick<Failure, 'fault'>): 'invalid' | 'failed' | 'unreachable' =>
+  fault === 'content' ? 'invalid' : fault === 'node' ? 'failed' : 'unreachable';
 
 /** The applier hung under this lease, and its guard killed it. The lease is not continued. */
 export interface Hang extends Pick<Failure, 'fault' | 'reason'> {

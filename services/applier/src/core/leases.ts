@@ -12,11 +12,14 @@ import type { State } from './state.js';
  */
 export type LeaseDemand = 'begin' | 'stale' | 'early' | 'ended' | 'again' | 'nothing';
 
+/** How leases end that the node may not have reported. */
+const ENDS_WITHOUT_REPORT: ReadonlySet<string> = new Set(['unknown', 'unreachable', 'skipped', 'left']);
+
 export function leaseDemand(state: State, lease: LeaseView | undefined): LeaseDemand {
   const { journal, memory } = state;
   if (lease === undefined || lease.node !== journal.node || lease.lease === '') return 'nothing';
   const ready = lease.phase === 'applying';
-  const ended = !ready && (lease.because === 'unknown' || lease.because === 'skipped' || lease.because === 'left');
+  const ended = !ready && ENDS_WITHOUT_REPORT.has(lease.because);
   if (lease.lease === journal.lastDealt?.lease) {
     return ready || (ended && memory.status?.lease !== lease.lease) ? 'again' : 'nothing';
   }

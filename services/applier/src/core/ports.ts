@@ -151,6 +151,8 @@ export interface Difference {
   readonly entry?: ConfigEntry;
   /** It could not be read. */
   readonly unreadable?: true;
+  /** It could not be read because the target does not answer. */
+  readonly unreachable?: true;
   /** It is gone because the daemon that holds it has restarted, not because anyone removed it. */
   readonly forgotten?: boolean;
 }
@@ -160,6 +162,8 @@ export interface ProbeResult {
   readonly reason: string;
   /** The time ended before a single try had its whole timeout, so it is unknown whether the probe fails. */
   readonly isCutShort?: true;
+  /** The target does not answer, so it is unknown whether the probe fails. */
+  readonly unreachable?: true;
 }
 /** Why something was not done. `content`: the node rejects the config, and would reject it again. */
 export type Refusal = Pick<Failure, 'fault' | 'reason'>;
@@ -219,6 +223,8 @@ export type Notice =
   | { readonly kind: 'status'; readonly status: StatusView }
   | { readonly kind: 'connected' }
   | { readonly kind: 'probed'; readonly round: number; readonly results: readonly ProbeResult[] }
+  /** The target answers again, after a time in which it did not. */
+  | { readonly kind: 'answers' }
   | {
       readonly kind: 'self';
       readonly labels: Readonly<Record<string, string>>;

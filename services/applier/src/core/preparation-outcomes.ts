@@ -1,7 +1,7 @@
 import type { ConfigEntry } from '#libs/contracts';
 import { driftAmong, driftText, overwrittenAmong } from './drift.js';
 import { failureOf, type Failure, type Scope } from './journal.js';
-import type { CheckRefusal, CheckResult, Difference, Kinds, Refusal, StepOf } from './ports.js';
+import type { CheckRefusal, CheckResult, Difference, Kinds, ProbeResult, Refusal, StepOf } from './ports.js';
 import { isAside, isTouched, withAside, withDrift } from './scope.js';
 import { type Preparation, withPreparation, type State } from './state.js';
 
@@ -23,12 +23,24 @@ const isLeft = (
 
 /** If the config and the node are both at fault, the config counts: another node would reject it too. */
 function worst(refusals: readonly Refusal[]): Failure | undefined {
-  const first = refusals.find(({ fault }) => fault === 'content') ?? refusals[0];
+  const first =
+    refusals.find(({ fault }) => fault === 'content') ??
+    refusals.find(({ fault }) => fault === 'unreachable') ??
+    refusals[0];
   return first === undefined ? undefined : failureOf(first);
+}
+
+/** After probes before the change. Without an answer of the target, the change does not begin. */
+export function checkedProbes(state: State, results: readonly ProbeResult[]): State {
+  const gone = results.find(({ unreachable }) => unreachable === true);
+  if (gone !== undefined) return withPreparation(state, { failure: unreachableFault(gone.reason) });
+  return withPreparation(state, { before: [...(state.memory.preparation?.before ?? []), ...results] });
 }
 
 /** After a comparison before the change: first with the new config, then of what the lease may overwrite. */
 export function comparedBefore(state: State, preparation: Preparation, differences: readonly Difference[]): State {
+  const gone = differences.find(({ unreachable }) => unreachable === true);
+  if (gone !== undefined) return withPreparation(state, { failure: unreachableFault(driftText(gone)) });
   // No config manages it any more, and it cannot be restored: nothing has been changed yet.
   const lost = differences.find(({ entry, unreadable }) => entry === undefined && unreadable === true);
   if (lost !== undefined) return withPreparation(state, { failure: nodeFault([driftText(lost)]) });
@@ -67,6 +79,8 @@ function leftIn(scope: Scope, difference: Difference, kinds: Kinds): readonly Le
   const isUnread = unreadable === true;
   return isUnread || isAside(scope, entry, kinds) ? [{ entry, reason: driftText(difference), isUnread }] : [];
 }
+
+const unreachableFault = (reason: string): Failure => failureOf({ fault: 'unreachable', reason });
 
 const nodeFault = (reasons: readonly string[]): Failure =>
   failureOf({ fault: 'node', reason: [...new Set(reasons)].slice(0, 5).join('; ') });

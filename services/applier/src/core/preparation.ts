@@ -2,7 +2,7 @@ import { EMPTY_CONFIG, type Config, type ConfigEntry, type LeaseView } from '#li
 import { mayRestart } from './actions.js';
 import { commandsToUndo } from './commands.js';
 import { driftToReport, replacedItems } from './drift.js';
-import { forward, nameOf, rollBackAt, type LeaseResult, type Failure, type Journal } from './journal.js';
+import { forward, nameOf, rollBackAt, verdictOf, type LeaseResult, type Failure, type Journal } from './journal.js';
 import { checkBefore, probesBefore } from './probing.js';
 import { claimedTwice, entriesWithObject, inOrder, notAmong, planTo } from './plan.js';
 import { guardStep, type Item, type Step } from './ports.js';
@@ -119,10 +119,9 @@ function replacedEntries(state: State, { drift }: Preparation, to: Config): read
 /** Ends a lease before anything changed: the config in force stays the same. */
 function giveUp(state: State, preparation: Preparation, failure: Failure): Step {
   const { lease } = preparation;
-  const verdict = failure.fault === 'content' ? 'invalid' : 'failed';
   return {
     do: 'write-journal',
-    journal: undone(state, { ...nameOf(lease), verdict, reason: failure.reason }),
+    journal: undone(state, { ...nameOf(lease), verdict: verdictOf(failure), reason: failure.reason }),
   };
 }
 

@@ -37,6 +37,7 @@ const KIND_OF: Readonly<Record<Exclude<Verdict, ''>, ReportKind>> = {
   applied: 'applied',
   invalid: 'invalid',
   failed: 'failed',
+  unreachable: 'unreachable',
   refused: 'announced',
 };
 

@@ -1,7 +1,7 @@
 import type { Action, Config } from '#libs/contracts';
 import { actStep, rollbackActions, rebooting } from './actions.js';
 import { checkStep, exceptText, notUndoneIn, undoInRollback } from './commands.js';
-import { nameOf, type RollbackWork, type Originals, type PendingActions } from './journal.js';
+import { nameOf, verdictOf, type RollbackWork, type Originals, type PendingActions } from './journal.js';
 import { probesOf, stillManaged, rollbackItems, rollbackTo } from './plan.js';
 import { guardStep, rollbackItemStep, type Item, type Step } from './ports.js';
 import { journalAfterLease } from './reports.js';
@@ -125,7 +125,7 @@ function rollBackAgain(state: State, work: RollbackWork, managed: Originals, wro
     progress.probes !== undefined &&
     progress.probes.length > 0 &&
     progress.probes.every((probe) => probe.passed);
-  const verdict = work.failure.fault === 'content' || passesAgain ? 'invalid' : 'failed';
+  const verdict = passesAgain ? 'invalid' : verdictOf(work.failure);
   const reason = [
     work.failure.reason,
     ...(passesAgain

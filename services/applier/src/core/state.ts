@@ -243,6 +243,12 @@ export function hear(state: State, notice: Notice, nowMs: number): State {
       const isLate = notice.round !== memory.health.round;
       return isLate ? state : remember(state, { health: finished(memory.health, notice.results, nowMs) });
     }
+    case 'answers':
+      return remember(state, {
+        repair: { count: 0, dueMs: nowMs },
+        drift: { ...memory.drift, dueMs: nowMs },
+        leaseDueMs: nowMs,
+      });
     case 'self':
       return {
         ...state,

@@ -65,7 +65,7 @@ export function acted(state: State, action: Action, refusal: Refusal | undefined
   const isFirst = canEscalate && work.escalated === undefined;
   if (isFirst && mayRestart(work)) return progressed(state, { escalating: escalated });
   const failure: Failure = {
-    fault: 'node',
+    fault: refusal.fault === 'unreachable' ? 'unreachable' : 'node',
     reason: [work.escalated?.reason, reason].filter(Boolean).join('; '),
     probe: '',
   };
@@ -106,6 +106,9 @@ export function compared(state: State, differences: readonly Difference[], nowMs
 
 function driftChecked(state: State, differences: readonly Difference[], nowMs: number): State {
   const { value, next } = draw(state.memory.chance);
+  // Nothing is known of a target that does not answer. A notice says when it does.
+  if (differences.some(({ unreachable }) => unreachable === true))
+    return remember(state, { drift: { ...state.memory.drift, dueMs: nowMs + state.settings.driftCheckMs } });
   const latest = differences.map(driftText);
   const dueMs = nowMs + state.settings.driftCheckMs * (0.75 + value / 2);
   // It is applied again. The next check finds what still differs.

@@ -1,7 +1,15 @@
 import type { Config } from '#libs/contracts';
 import { actStep, escalatedWork, forwardActions, rebooting } from './actions.js';
 import { rollbackStep } from './rollback.js';
-import { nameOf, rollBackAt, type ConfirmationWork, type Failure, type ForwardWork, type Work } from './journal.js';
+import {
+  failureOf,
+  nameOf,
+  rollBackAt,
+  type ConfirmationWork,
+  type Failure,
+  type ForwardWork,
+  type Work,
+} from './journal.js';
 import { checkStep, exceptText, noteStep, notUndone, undoStep } from './commands.js';
 import { failingOf } from './health.js';
 import { brokenText, faultOf, otherProbes, requiredProbes, uncheckedText } from './probing.js';
@@ -57,7 +65,7 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
     return judge(
       state,
       work,
-      nodeFault(because(work, `after the change, ${difference.what}: ${difference.how}`)),
+      faultIn(difference, because(work, `after the change, ${difference.what}: ${difference.how}`)),
       nowMs,
     );
   const unit = work.escalated?.action.unit;
@@ -76,8 +84,7 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
       state,
       work,
       {
-        fault: 'node',
-        reason: because(work, brokenText(work, broken, kinds)),
+        ...faultIn(broken, because(work, brokenText(work, broken, kinds))),
         probe: broken.name,
       },
       nowMs,
@@ -201,5 +208,9 @@ function remakeStep(
 const because = (work: ForwardWork | ConfirmationWork, reason: string): string =>
   work.escalated === undefined ? reason : `${work.escalated.reason}; ${reason}`;
 
-const nodeFault = (reason: string): Failure => ({ fault: 'node', reason, probe: '' });
+const nodeFault = (reason: string): Failure => faultIn({}, reason);
+
+/** A difference or a failing probe of a target that does not answer says nothing about the change. */
+const faultIn = ({ unreachable }: { readonly unreachable?: true }, reason: string): Failure =>
+  failureOf({ fault: unreachable === true ? 'unreachable' : 'node', reason });
 const lostConfig = (hash: string): Failure => nodeFault(`config ${hash} is missing from the state folder`);

@@ -39,6 +39,7 @@ export const MEMORY_KINDS: Kinds = {
   resources: (entry) => (entry.kind === 'File' ? [`path:${String(entry.spec['path'])}`] : []),
 };
 export const EMPTY = '0'.repeat(64);
+export const NO_ANSWER: Refusal = { fault: 'unreachable', reason: 'no answer in 5 s' };
 export const NO_SPACE: Refusal = { fault: 'node', reason: 'journal.json: no space left on device' };
 
 /**
@@ -171,6 +172,8 @@ export class MemoryNode {
   /** The differences exist because the content was lost. */
   forgets = false;
   unitFails: () => boolean = () => false;
+  /** A target that does not answer can neither be read nor changed. Its applier and its journal are elsewhere. */
+  isGone = false;
 
   constructor(
     readonly node: string,
@@ -185,6 +188,10 @@ export class MemoryNode {
 
   /** Carries out a step like the shell, but at once. */
   perform(step: Step): Outcome | typeof UNREACHABLE {
+    return (this.isGone ? unanswered(step) : undefined) ?? this.answer(step);
+  }
+
+  private answer(step: Step): Outcome | typeof UNREACHABLE {
     switch (step.do) {
       case 'write-journal':
         if (this.isFull) return NO_SPACE;
@@ -258,7 +265,9 @@ export class MemoryNode {
   }
 
   resultsOf(probes: readonly ConfigEntry[]): readonly ProbeResult[] {
-    return probes.map(({ name }) => this.probed(name));
+    return probes.map(({ name }) =>
+      this.isGone ? { name, passed: false, reason: NO_ANSWER.reason, unreachable: true } : this.probed(name),
+    );
   }
 
   /** Files are written; commands run, and are kept by name. */
@@ -311,6 +320,32 @@ export class MemoryNode {
     if (this.isFull && step.mustKeep) return NO_SPACE;
     if (!this.isFull) this.configs.set(step.hash, config);
     return config;
+  }
+}
+
+/** The outcome of a step that needs the target, if that does not answer; undefined for any other step. */
+function unanswered(step: Step): Outcome | undefined {
+  switch (step.do) {
+    case 'check':
+      return { refusals: step.entries.map((entry) => ({ ...NO_ANSWER, entry })), shared: {} };
+    case 'compare':
+      return step.items.map((item) => ({
+        what: titleOf(item),
+        how: `cannot be read: ${NO_ANSWER.reason}`,
+        unreadable: true,
+        unreachable: true,
+        ...(item.do === 'apply' ? { entry: item.entry } : {}),
+      }));
+    case 'read-before':
+    case 'snapshot':
+    case 'check-command':
+    case 'apply':
+    case 'undo':
+    case 'restore':
+    case 'act':
+      return NO_ANSWER;
+    default:
+      return undefined;
   }
 }
 

@@ -79,6 +79,7 @@ function settled(state: State, fact: FactOf<'node.lease.settled'>): void {
     case 'escalated':
     case 'unknown':
       return setWork(state, node, { change, state: 'failed' });
+    case 'unreachable':
     case 'skipped':
       return setWork(state, node, { change, state: 'deferred' });
     case 'applied':

@@ -19,6 +19,7 @@ import {
   type TargetCount,
   type TargetState,
   type Want,
+  isTarget,
 } from './state.js';
 import { circumstancesOf, classOf, blockedBecause, wantOf } from './want.js';
 
@@ -109,7 +110,7 @@ function addMembers(state: State, pool: string, by: number): void {
 
 /** The members of a pool for which something holds. */
 const membersThatAre =
-  (set: 'silent' | 'unhealthy', is: (node: NodeState) => boolean): NodeIndex =>
+  (set: 'silent' | 'silentTargets' | 'unhealthy', is: (node: NodeState) => boolean): NodeIndex =>
   (state, before, after) => {
     const poolOf = (node: NodeState | undefined) => (node !== undefined && is(node) ? memberOf(node) : undefined);
     const [old, now] = [poolOf(before), poolOf(after)];
@@ -118,6 +119,10 @@ const membersThatAre =
     if (now !== undefined) state.poolSet(now)[set].add(after.node);
   };
 const silent = membersThatAre('silent', (node) => node.silent);
+const silentTargets = membersThatAre(
+  'silentTargets',
+  (node) => node.silent && node.skippedBy === undefined && isTarget(node),
+);
 const unhealthy = membersThatAre('unhealthy', ({ failingProbes }) => failingProbes.length > 0);
 
 /** The nodes that count against the budget of a pool. */
@@ -177,6 +182,7 @@ const NODE_INDEXES = [
   members,
   unavailable,
   silent,
+  silentTargets,
   unhealthy,
   leases,
   borrowed,

@@ -4,6 +4,7 @@ import { drainTerms } from './fold/leases.js';
 import { deadlineMsOf } from './indexes.js';
 import { isOpen, isUnanswered, type ApplyingLease, type DrainingLease, type EndedLease, type Lease } from './lease.js';
 import {
+  isTarget,
   nodeOfPlace,
   poolPolicy,
   targetKey,
@@ -47,7 +48,7 @@ export function settleLease(
     released: isOverWith(lease, because),
   });
   if (kind === 'forward') afterForward(draft, name, lease, because, reason);
-  else if (because === 'invalid' || because === 'failed' || because === 'unknown')
+  else if (because === 'invalid' || because === 'failed' || because === 'unknown' || because === 'unreachable')
     defer(draft, name, lease, `${kind} lease ended as ${because}: ${reason}`);
   const settled = draft.state.nodes.get(name)?.lease;
   if (settled !== undefined && !isOpen(settled)) finishLease(draft, name, settled);
@@ -149,6 +150,8 @@ function advanceOpen(
   if (draft.now.monotonicMs < deadlineMs) return draft.wakeAt(deadlineMs);
   if (!hasReadReports(draft, reading, deadlineMs, lease.applyMs)) return;
   const reason = `no answer within ${Math.round(lease.applyMs / 1000)} s`;
+  // The change cannot have harmed the applier, which runs elsewhere. Another copy of it goes on with the target.
+  if (isTarget(node)) return settleLease(draft, node.node, lease, { because: 'unreachable', reason, restored: false });
   draft.emit({ type: 'node.unknown', ...about(node.node, lease), hash: lease.hash, reason });
   settleLease(draft, node.node, lease, { because: 'unknown', reason, restored: false });
 }
@@ -212,7 +215,9 @@ function afterForward(
       failRollout(draft, other, `${name} in ${change} reported its config as invalid: ${reason}`);
     if (rollout?.phase === 'rolling') return failRollout(draft, change, `${name} is invalid: ${reason}`);
   }
-  if (rollout?.phase !== 'rolling' || (because !== 'failed' && because !== 'unknown')) return;
+  if (rollout?.phase !== 'rolling') return;
+  if (because === 'unreachable') return defer(draft, name, lease, `unreachable: ${reason}`);
+  if (because !== 'failed' && because !== 'unknown') return;
   if (rollout.failed + rollout.unknown > rollout.maxFailures) {
     const limit = rollout.maxFailures === 0 ? '' : `; at most ${rollout.maxFailures} may fail`;
     return failRollout(draft, change, `${name} is ${because}: ${reason}${limit}`);

@@ -113,6 +113,8 @@ function becauseOf(
       return { because: 'invalid', reason: report.reason };
     case 'failed':
       return { because: isEscalated(report, lease) ? 'escalated' : 'failed', reason: report.reason };
+    case 'unreachable':
+      return { because: 'unreachable', reason: report.reason };
     case 'refused':
       return { because: 'stale', reason: report.reason };
     case '':

@@ -1,4 +1,4 @@
-import type { Action, LeaseView, NewFact, NodeReport, StatusView, Targets } from '#libs/contracts';
+import type { Action, LeaseView, NewFact, NodeReport, StatusView, Targets, Verdict } from '#libs/contracts';
 import {
   accepted,
   joined,
@@ -112,15 +112,11 @@ export class Scheduler extends LedgerCopy<State, Input, SchedulerNeed, Gathered>
   }
 
   /** The applier of the node reports another verdict. It has its previous config, unless set otherwise. */
-  leaseEnds(
-    node: string,
-    verdict: 'applied' | 'invalid' | 'failed' | 'refused',
-    fields: ReportFields = {},
-  ): readonly NewFact[] {
+  leaseEnds(node: string, verdict: Exclude<Verdict, ''>, fields: ReportFields = {}): readonly NewFact[] {
     return this.when(this.answer(node, verdict, fields));
   }
 
-  answer(node: string, verdict: 'applied' | 'invalid' | 'failed' | 'refused', fields: ReportFields = {}): Input {
+  answer(node: string, verdict: Exclude<Verdict, ''>, fields: ReportFields = {}): Input {
     const lease = this.lease(node);
     const kind = verdict === 'refused' ? 'announced' : verdict;
     return this.message(node, lease.from, { kind, lease: lease.lease, verdict, reason: `it is ${verdict}`, ...fields });

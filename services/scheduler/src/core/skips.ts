@@ -19,6 +19,7 @@ export function skipNode(draft: SchedulerDraft, node: NodeState, by: string, rea
 
 /** Skips the nodes that are silent for longer than their pool waits for them. */
 export function skipSilent(draft: SchedulerDraft): void {
+  for (const pool of draft.state.poolNames()) skipTargets(draft, pool);
   for (const pool of draft.state.pools.keys()) {
     const { ignoreSilentMs } = poolPolicy(draft.state, pool);
     if (ignoreSilentMs === undefined) continue;
@@ -30,5 +31,16 @@ export function skipSilent(draft: SchedulerDraft): void {
       if (draft.now.monotonicMs < dueMs) draft.wakeAt(dueMs);
       else skipNode(draft, node, 'scheduler', `silent for ${durationText(ignoreSilentMs)}`);
     }
+  }
+}
+
+/** Skips silent targets at once, unless their pool says otherwise. One with a lease is skipped once that has ended. */
+function skipTargets(draft: SchedulerDraft, pool: string): void {
+  if (poolPolicy(draft.state, pool).countsSilentTargets) return;
+  for (const name of [...draft.state.poolSet(pool).silentTargets]) {
+    if (draft.full) return;
+    const node = nodeOf(draft.state, name);
+    if (node.lease === undefined)
+      skipNode(draft, node, 'scheduler', 'it is silent, and a silent target does not count');
   }
 }

@@ -1,14 +1,15 @@
-import type {
-  FailingProbe,
-  LeaseEndReason,
-  Fragment,
-  FragmentRef,
-  LeaseKind,
-  NodeProgress,
-  PoolProgress,
-  Reason,
-  Targets,
-  Verdict,
+import {
+  REMOTE_APPLIER,
+  type FailingProbe,
+  type LeaseEndReason,
+  type Fragment,
+  type FragmentRef,
+  type LeaseKind,
+  type NodeProgress,
+  type PoolProgress,
+  type Reason,
+  type Targets,
+  type Verdict,
 } from '#libs/contracts';
 import { Cell, SortedSet, Table, UndoLog } from '#libs/engine';
 import { DEFAULT_POOL, type PoolPolicy } from '#libs/rules';
@@ -186,6 +187,7 @@ const TROUBLE: ReadonlySet<LeaseEndReason | undefined> = new Set([
   'failed',
   'escalated',
   'unknown',
+  'unreachable',
 ] as const);
 /** The last lease of the target in this rollout failed. */
 export const wentWrong = ({ outcome }: TargetState): boolean => TROUBLE.has(outcome?.because);
@@ -232,6 +234,8 @@ export interface Place {
 export interface PoolSets {
   readonly unavailable: SortedSet;
   readonly silent: SortedSet;
+  /** Those of them whose applier runs elsewhere, and that are not skipped yet. */
+  readonly silentTargets: SortedSet;
   readonly unhealthy: SortedSet;
   /** Nodes that want a lease and need a unit; and nodes that want one and are already unavailable. */
   readonly queue: SortedSet;
@@ -322,6 +326,7 @@ export class State {
       sets = {
         unavailable: new SortedSet(this.undo),
         silent: new SortedSet(this.undo),
+        silentTargets: new SortedSet(this.undo),
         unhealthy: new SortedSet(this.undo),
         queue: new SortedSet(this.undo),
         downQueue: new SortedSet(this.undo),
@@ -385,6 +390,9 @@ export const nodeOf = (state: State, node: string): NodeState => state.nodes.get
 /** Whether the node has reported that this lease ended before anything on it was changed. */
 export const isUntouchedBy = ({ report }: NodeState, lease: string): boolean =>
   report?.untouched === true && report.lease === lease;
+
+/** Whether its applier runs elsewhere: it cannot answer a heartbeat, and a change cannot harm its applier. */
+export const isTarget = ({ capabilities }: NodeState): boolean => capabilities.includes(REMOTE_APPLIER);
 
 /** The settings of a pool: as committed or, if an open rollout brings the pool, as it does. */
 export const poolPolicy = (state: State, pool: string): PoolPolicy =>

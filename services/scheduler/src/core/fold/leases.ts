@@ -127,6 +127,7 @@ function afterLease(node: NodeState, fact: FactOf<'node.lease.settled'>, readMs:
         : { retry: { kind: 'when-changed', circumstances: circumstancesOf(node, fact.hash), reason: fact.reason } };
     case 'failed':
     case 'unknown':
+    case 'unreachable':
       return fact.kind === 'forward' ? {} : { retry: nextTry(node, fact, readMs) };
     case 'escalated':
     case 'left':

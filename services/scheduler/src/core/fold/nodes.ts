@@ -3,7 +3,7 @@ import { MOST_INCARNATION_JUMP, type FactOf, type takenReport } from '#libs/cont
 import { sameLabels } from '#libs/manifests';
 import { assignPool, putNode, reassignShared } from '../indexes.js';
 import { isOpen, type Lease } from '../lease.js';
-import { nodeOf, targetKey, type NodeState, type State } from '../state.js';
+import { isTarget, nodeOf, targetKey, type NodeState, type State } from '../state.js';
 import { changeLease, patchChange, patchTarget, leftRollout, laterThan } from './patches.js';
 
 /** The fields that are reset when a node leaves. */
@@ -38,7 +38,13 @@ export const NODE_FACTS: FactTable<State> = {
   },
   'node.silent': (state, { node }, entry) =>
     patchNode(state, node, entry, { silent: true, silentSinceMs: entry.readMs }),
-  'node.heard': (state, { node }, entry) => patchNode(state, node, entry, { silent: false, skippedBy: undefined }),
+  'node.heard': (state, { node: name }, entry) => {
+    const node = nodeOf(state, name);
+    // A target that answers again gets its config at once.
+    const isDue = isTarget(node) && node.retry?.kind === 'later';
+    const retry = isDue ? undefined : node.retry;
+    patchNode(state, name, entry, { silent: false, skippedBy: undefined, retry });
+  },
   'node.unavailable': (state, { node, because }, entry) => patchNode(state, node, entry, { outOfService: because }),
   'node.available': (state, { node }, entry) => patchNode(state, node, entry, { outOfService: undefined }),
   'node.unhealthy': (state, { node, failingProbes }, entry) => patchNode(state, node, entry, { failingProbes }),

@@ -291,7 +291,7 @@ export type LeaseSettled = Message<"sluice.v1.LeaseSettled"> & {
   recipe: string;
 
   /**
-   * applied, invalid, failed, escalated, unknown, left, skipped, stale, cancelled
+   * applied, invalid, failed, escalated, unknown, unreachable, left, skipped, stale, cancelled
    *
    * @generated from field: string because = 10;
    */

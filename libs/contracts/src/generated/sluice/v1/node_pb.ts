@@ -490,7 +490,7 @@ export type NodeReported = Message<"sluice.v1.NodeReported"> & {
   node: string;
 
   /**
-   * announced, applied, invalid, failed, drifted, probed
+   * announced, applied, invalid, failed, unreachable, drifted, probed
    *
    * @generated from field: string report = 4;
    */
@@ -526,7 +526,7 @@ export type NodeReported = Message<"sluice.v1.NodeReported"> & {
   lease: string;
 
   /**
-   * of that lease: applied, invalid, failed, refused, or empty
+   * of that lease: applied, invalid, failed, unreachable, refused, or empty
    *
    * @generated from field: string verdict = 10;
    */

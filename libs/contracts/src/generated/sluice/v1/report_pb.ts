@@ -17,7 +17,7 @@ export const file_sluice_v1_report: GenFile = /*@__PURE__*/
   fileDesc("ChZzbHVpY2UvdjEvcmVwb3J0LnByb3RvEglzbHVpY2UudjEi0wQKCk5vZGVSZXBvcnQSCQoBdhgBIAEoDRIKCgJhdBgCIAEoCRIMCgRub2RlGAMgASgJEhMKC2luY2FybmF0aW9uGAQgASgNEg0KBW5vbmNlGAUgASgNEgsKA3NlcRgGIAEoDRIPCgdib290X2lkGAcgASgJEgwKBGhhc2gYCCABKAkSDQoFbGVhc2UYCSABKAkSDwoHdmVyZGljdBgKIAEoCRIOCgZyZWFzb24YCyABKAkSEAoIcmVzdG9yZWQYDCABKAgSDgoGY2hhbmdlGA0gASgJEgwKBHBvb2wYFyABKAkSMQoGbGFiZWxzGA4gAygLMiEuc2x1aWNlLnYxLk5vZGVSZXBvcnQuTGFiZWxzRW50cnkSFAoMY2FwYWJpbGl0aWVzGA8gAygJEg0KBWZyZXNoGBAgASgIEg8KB3ZlcnNpb24YESABKAkSEwoLZHVyYXRpb25fbXMYEiABKAESDwoHY2hhbmdlZBgTIAMoCRINCgVwcm9iZRgUIAEoCRITCgtkaWZmZXJlbmNlcxgVIAMoCRIMCgRzdGVwGBYgASgJEi8KDmZhaWxpbmdfcHJvYmVzGBkgAygLMhcuc2x1aWNlLnYxLkZhaWxpbmdQcm9iZRISCgpub3RfdW5kb25lGBogAygJEhYKCXVudG91Y2hlZBgbIAEoCEgAiAEBEhUKDW5lZWRzX3Jlc3RhcnQYGCABKAgaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIMCgpfdW50b3VjaGVkImEKCU5vZGVBbGl2ZRIMCgRub2RlGAEgASgJEhMKC2luY2FybmF0aW9uGAIgASgNEg0KBW5vbmNlGAMgASgNEhAKCGV2ZXJ5X21zGAQgASgBEhAKCHBhY2VkX21zGAUgASgBIhwKCE5vZGVQYWNlEhAKCGV2ZXJ5X21zGAEgASgBIkAKCVBhdGhRdWVyeRINCgVwYXRocxgBIAMoCRIkCgdlbnRyaWVzGAIgAygLMhMuc2x1aWNlLnYxLkZyYWdtZW50Ij8KClBhdGhBbnN3ZXISIwoFZm91bmQYASADKAsyFC5zbHVpY2UudjEuRm91bmRQYXRoEgwKBGJ1c3kYAiABKAgiRwoJRm91bmRQYXRoEgwKBHBhdGgYASABKAkSDQoFc3RhdGUYAiABKAkSDAoEd2hhdBgDIAEoCRIPCgdyZWZ1c2VkGAQgASgJYgZwcm90bzM", [file_sluice_v1_common]);
 
 /**
- * node.announced|applied|invalid|failed|drifted|probed|progress.<node>; all kinds have one shape, because
+ * node.announced|applied|invalid|failed|unreachable|drifted|probed|progress.<node>; all kinds have one shape, because
  * each names the last lease that the applier has finished.
  *
  * @generated from message sluice.v1.NodeReport
@@ -77,7 +77,7 @@ export type NodeReport = Message<"sluice.v1.NodeReport"> & {
   lease: string;
 
   /**
-   * applied, invalid, failed, refused, or empty
+   * applied, invalid, failed, unreachable, refused, or empty
    *
    * @generated from field: string verdict = 10;
    */

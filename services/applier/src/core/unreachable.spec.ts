@@ -1,0 +1,106 @@
+import { Bench, file, hash, probe } from './applier.fixture.js';
+
+const A = hash('a');
+const B = hash('b');
+const OLD = { '/a': 'x', '/b': 'x' };
+const NEW = { '/a': 'y', '/b': 'y' };
+
+/** A target on config A, whose applier runs elsewhere. Config B changes both of its files and adds a probe. */
+function scene(): Bench {
+  const bench = new Bench();
+  bench.config('a', [file('/a', 'x'), file('/b', 'x'), probe('p')]);
+  bench.config('b', [file('/a', 'y'), file('/b', 'y'), probe('p'), probe('q')]);
+  bench.settle();
+  bench.grant({ hash: A });
+  bench.settle();
+  return bench;
+}
+
+const forward = (bench: Bench): void =>
+  bench.grant({ lease: 'l2', hash: B, from: A, actions: [{ kind: 'restart', unit: 'u' }] });
+const files = (bench: Bench): object => Object.fromEntries(bench.machine.files);
+const journal = (bench: Bench) => bench.machine.readJournal();
+
+function comesBack(bench: Bench): void {
+  bench.machine.isGone = false;
+  bench.hear({ kind: 'answers' });
+  bench.pass(10_000);
+}
+
+it('a target that does not answer refuses its lease before anything changes', () => {
+  const bench = scene();
+  bench.machine.isGone = true;
+  forward(bench);
+  bench.settle();
+  expect(bench.last).toMatchObject({
+    kind: 'unreachable',
+    verdict: 'unreachable',
+    lease: 'l2',
+    hash: A,
+    restored: true,
+    untouched: true,
+  });
+  expect(bench.last?.reason).toContain('no answer in 5 s');
+  expect(files(bench)).toEqual(OLD);
+});
+
+/** How many steps a lease has if the target always answers. */
+const STEPS = ((): number => {
+  const bench = scene();
+  const before = bench.steps.length;
+  forward(bench);
+  bench.settle();
+  return bench.steps.length - before;
+})();
+
+describe('a target that is lost before a step of its lease', () => {
+  const all = Array.from({ length: STEPS }, (_, lost) => lost);
+
+  it.each(all)('does not fail (step %i), and is whole once it answers again', (lost) => {
+    const bench = scene();
+    forward(bench);
+    for (let i = 0; i < lost; i++) bench.step();
+    bench.machine.isGone = true;
+    bench.pass(30_000);
+    const { verdict, restored } = bench.last ?? {};
+    const isDone = journal(bench).inForce === B;
+    expect(verdict).toBe(isDone ? 'applied' : 'unreachable');
+    comesBack(bench);
+    expect([journal(bench).sound, files(bench)]).toEqual([true, isDone ? NEW : OLD]);
+    expect(bench.last?.restored).toBe(true);
+    if (restored === false) expect(bench.last?.kind).toBe('announced');
+  });
+});
+
+it('a target that is lost and answers within the lease is rolled back, and that is not a failure either', () => {
+  const bench = scene();
+  forward(bench);
+  while (bench.step().do !== 'apply');
+  bench.machine.isGone = true;
+  bench.step();
+  bench.machine.isGone = false;
+  bench.settle();
+  expect(bench.last).toMatchObject({ verdict: 'unreachable', hash: A, restored: true });
+  expect(files(bench)).toEqual(OLD);
+});
+
+it('a failure of the config stays one if the target is lost in the rollback', () => {
+  const bench = scene();
+  bench.machine.probes = (name) => name !== 'q';
+  forward(bench);
+  while (journal(bench).work?.phase !== 'rolling-back') bench.step();
+  bench.machine.isGone = true;
+  bench.pass(30_000);
+  expect(bench.last).toMatchObject({ verdict: 'failed', restored: false });
+});
+
+it('nothing is reported about drift and health while it does not answer', () => {
+  const bench = scene();
+  const sent = bench.bus.reports.length;
+  bench.machine.isGone = true;
+  bench.pass(600_000);
+  expect(bench.bus.reports.slice(sent)).toEqual([]);
+  bench.machine.files.set('/a', 'edited');
+  comesBack(bench);
+  expect(bench.last).toMatchObject({ kind: 'drifted', differences: ['/a: differs'] });
+});

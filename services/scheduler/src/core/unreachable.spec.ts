@@ -1,0 +1,115 @@
+import { REMOTE_APPLIER } from '#libs/contracts';
+import {
+  accepted,
+  committed,
+  heard,
+  joined,
+  pool,
+  renderedChange,
+  renderedNode,
+  reviewedNode,
+  silent,
+  validated,
+} from '#libs/testing';
+import { grants, MINUTE, PAST_DEADLINE, Scheduler, settledAs, types } from './scheduler.fixture.js';
+
+const NAMES = ['f0', 'f1', 'f2'];
+
+/** Three targets whose appliers run elsewhere, in a pool with one unit. */
+function fleet(settings: object = {}): Scheduler {
+  const s = new Scheduler();
+  s.given(
+    accepted('c0', { apply: [pool('edge', 1, 'edge', settings)] }),
+    renderedChange('c0', {}),
+    validated('c0'),
+  ).when();
+  s.given(committed('c0')).when();
+  for (const node of NAMES) {
+    s.given(
+      joined(node, { role: 'edge' }, { capabilities: [REMOTE_APPLIER] }),
+      renderedNode(node, 'old'),
+      reviewedNode(node, 'old'),
+    );
+    s.nodeReports(node, 'old');
+  }
+  return s;
+}
+
+it('an unreachable target is deferred, and the rollout continues without counting a failure', () => {
+  const s = fleet();
+  s.rolls('c1', NAMES);
+  const facts = s.leaseEnds('f0', 'unreachable', { kind: 'unreachable', untouched: true });
+  expect(settledAs(facts)).toEqual(['f0 unreachable']);
+  expect(facts).toContainEqual(
+    expect.objectContaining({ type: 'node.deferred', node: 'f0', reason: 'unreachable: it is unreachable' }),
+  );
+  expect(types(facts)).not.toContain('rollout.failed');
+  expect(grants(facts)).toEqual(['f1 forward c1-new']);
+  s.applies('f1', 'f2');
+  expect(s.rollout('c1')).toMatchObject({ phase: 'complete', failed: 0, unknown: 0 });
+});
+
+it('a target whose applier does not report by the deadline is unreachable, not unknown, and frees its unit', () => {
+  const s = fleet();
+  s.rolls('c1', NAMES);
+  const facts = s.after(PAST_DEADLINE);
+  expect(settledAs(facts)).toEqual(['f0 unreachable']);
+  expect(types(facts)).not.toContain('node.unknown');
+  expect(grants(facts)).toEqual(['f1 forward c1-new']);
+});
+
+it('nothing becomes known-bad', () => {
+  const s = fleet();
+  s.rolls('c1', NAMES);
+  s.leaseEnds('f0', 'unreachable', { kind: 'unreachable', restored: false });
+  expect([s.state.invalids.size, s.state.unjudged.size]).toEqual([0, 0]);
+});
+
+describe('a silent target', () => {
+  it('does not count against its pool', () => {
+    const s = fleet().given(silent('f0'));
+    const facts = s.rolls('c1', ['f1']);
+    expect(facts).toContainEqual(
+      expect.objectContaining({
+        type: 'node.skipped',
+        node: 'f0',
+        by: 'scheduler',
+        reason: 'it is silent, and a silent target does not count',
+      }),
+    );
+    expect(grants(facts)).toEqual(['f1 forward c1-new']);
+  });
+
+  it('counts if its pool has silentNodes: count', () => {
+    const s = fleet({ silentNodes: 'count' }).given(silent('f0'));
+    expect(grants(s.rolls('c1', ['f1']))).toEqual([]);
+    expect(s.unavailable('edge')).toEqual(['f0']);
+  });
+
+  it('counts for as long as its pool waits for silent nodes', () => {
+    const s = fleet({ silentNodes: { ignoreAfter: '10m' } }).given(silent('f0'));
+    expect(grants(s.rolls('c1', ['f1']))).toEqual([]);
+    expect(grants(s.after(10 * MINUTE))).toEqual(['f1 forward c1-new']);
+  });
+
+  it('keeps its lease until that ends', () => {
+    const s = fleet();
+    s.rolls('c1', NAMES);
+    expect(s.given(silent('f0')).when()).toEqual([]);
+    expect(settledAs(s.after(PAST_DEADLINE))).toEqual(['f0 unreachable']);
+  });
+
+  it('gets the committed config as soon as it is heard again', () => {
+    const s = fleet();
+    s.rolls('c1', NAMES);
+    s.leaseEnds('f0', 'unreachable', { kind: 'unreachable', restored: false });
+    s.given(silent('f0')).when();
+    s.applies('f1', 'f2');
+    s.given(
+      committed('c1'),
+      ...NAMES.flatMap((node) => [renderedNode(node, 'c1-new'), reviewedNode(node, 'c1-new')]),
+    ).when();
+    const facts = s.given(heard('f0')).when();
+    expect(facts).toContainEqual(expect.objectContaining({ type: 'node.lease.granted', node: 'f0', hash: 'c1-new' }));
+  });
+});
