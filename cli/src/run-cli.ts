@@ -16,11 +16,13 @@ export async function runCli(
 ): Promise<ExitCode | undefined> {
   let exit: ExitCode | undefined = EXIT.done;
   let session: Session | undefined;
+  let isDoctor = false;
   const run: Run = async (flags, command) => {
     session = forReaders(open(io, flags));
     exit = await command(session);
   };
   const program = buildProgram(packageVersion(), run);
+  program.hook('preAction', (_, command) => void (isDoctor = command.name() === 'doctor'));
   for (const command of [program, ...program.commands]) {
     const path = command === program ? 'sluice' : `sluice ${command.name()}`;
     command
@@ -38,7 +40,7 @@ export async function runCli(
     return exit;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
-    explain(error, io, session);
+    explain(error, io, session, isDoctor);
     return exitCodeOf(error);
   } finally {
     if (exit !== undefined) await session?.close();
@@ -58,7 +60,7 @@ const forReaders = (session: Session): Session =>
     ? { ...session, fleet: async () => readableFleet(await session.fleet()) }
     : session;
 
-function explain(error: unknown, io: Io, session: Session | undefined): void {
+function explain(error: unknown, io: Io, session: Session | undefined, isDoctor: boolean): void {
   const { red } = io.colours;
   if (error instanceof RejectedError) {
     if (session?.isJson === true) io.out(JSON.stringify({ rejected: error.reasons }));
@@ -67,6 +69,6 @@ function explain(error: unknown, io: Io, session: Session | undefined): void {
     );
     return;
   }
-  const text = (io.env['SLUICE_DEBUG'] ?? '') === '' ? wordsOf(error) : String((error as Error).stack);
+  const text = (io.env['SLUICE_DEBUG'] ?? '') === '' ? wordsOf(error, { isDoctor }) : String((error as Error).stack);
   io.say(`${red('error:')} ${readableText(text)}`);
 }

@@ -1,3 +1,4 @@
+import { connectFleet } from '#libs/client';
 import { until } from '#libs/testing';
 import { gatherEvidence } from '../chaos/evidence.js';
 import { journalOf } from '../chaos/journals.js';
@@ -36,6 +37,12 @@ describe('nodes that are connected to a leaf node, with services at its hub', ()
 
   test('get a rollout like any other node, through pushes and reads', async () => {
     await committed(await publish('one'), 'one');
+  });
+
+  test('let tools at the leaf node use the streams of the hub', async () => {
+    const tools = await connectFleet({ servers: fleet.server.nodesUrl });
+    expect(await tools.inspect()).toMatchObject({ server: { lacksJetStream: undefined }, topology: [] });
+    await tools.close();
   });
 
   test('finish a change on their own if the link is cut during it, and continue when it is restored', async () => {

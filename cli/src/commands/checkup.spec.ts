@@ -8,7 +8,7 @@ const text = (...lines: string[]): string => lines.join('\n');
 
 describe('the doctor', () => {
   const well: Inspection = {
-    server: { url: 'nats://h:4222', version: '2.12.15', jetstream: true },
+    server: { url: 'nats://h:4222', version: '2.12.15', lacksJetStream: undefined },
     topology: [],
     ledger: { first: 1, last: 9, messages: 9, bytes: 2_097_152, ageMs: 0 },
     snapshots: {},
@@ -34,6 +34,17 @@ describe('the doctor', () => {
         'No problems found.',
       ),
     );
+  });
+
+  test('names what lacks JetStream, and not what follows from it', () => {
+    const bad = (lacksJetStream: 'server' | 'account') =>
+      checkUp({ ...well, server: { ...well.server, lacksJetStream } }, [nodeView('n1')], [])
+        .filter(({ state, what }) => state === 'bad' || what === 'streams and buckets')
+        .map(({ what, detail, todo }) => `${what} ${detail} → ${todo}`);
+    expect([...bad('server'), ...bad('account')]).toEqual([
+      'nats-server nats://h:4222 (2.12.15) runs without JetStream → start it with -js, or add jetstream {} to its config; if it is a leaf node, check its link to the hub',
+      "nats-server nats://h:4222 (2.12.15) has no JetStream for the account of this user → set jetstream: enabled in that account in the server's config, or connect as a user of another account",
+    ]);
   });
 
   test('names the changes that no service has read', () => {

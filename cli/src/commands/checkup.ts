@@ -44,7 +44,7 @@ export function checkUp(
 ): Check[] {
   return [
     server(facts),
-    topology(facts),
+    ...topology(facts),
     ...untrimmed(facts),
     ...full(facts),
     ...unread(facts),
@@ -83,13 +83,19 @@ export function checkUp(
   ];
 }
 
-function server({ server: { url, version, jetstream }, ledger }: Inspection): Check {
+function server({ server: { url, version, lacksJetStream }, ledger }: Inspection): Check {
   const [major = 0, minor = 0] = version.split('.').map((part) => Number.parseInt(part, 10));
-  if (!jetstream)
+  if (lacksJetStream === 'account')
+    return bad(
+      'nats-server',
+      `${url} (${version}) has no JetStream for the account of this user`,
+      "set jetstream: enabled in that account in the server's config, or connect as a user of another account",
+    );
+  if (lacksJetStream === 'server')
     return bad(
       'nats-server',
       `${url} (${version}) runs without JetStream`,
-      'start it with -js, or add jetstream {} to its config',
+      'start it with -js, or add jetstream {} to its config; if it is a leaf node, check its link to the hub',
     );
   if (major < 2 || (major === 2 && minor < 12))
     return bad(
@@ -103,13 +109,17 @@ function server({ server: { url, version, jetstream }, ledger }: Inspection): Ch
   );
 }
 
-function topology({ topology: differences }: Inspection): Check {
-  if (differences.length === 0) return good('streams and buckets', 'as expected');
-  return bad(
-    'streams and buckets',
-    differences.join('; '),
-    'start the services, or restart them: they create what is missing when they start; fix other differences yourself (nats stream edit)',
-  );
+/** Nothing without JetStream, which is the problem then. */
+function topology({ server: { lacksJetStream }, topology: differences }: Inspection): Check[] {
+  if (lacksJetStream !== undefined) return [];
+  if (differences.length === 0) return [good('streams and buckets', 'as expected')];
+  return [
+    bad(
+      'streams and buckets',
+      differences.join('; '),
+      'start the services, or restart them: they create what is missing when they start; fix other differences yourself (nats stream edit)',
+    ),
+  ];
 }
 
 /** How long the ledger is kept by default; it can take twice as long until a snapshot is that old. */

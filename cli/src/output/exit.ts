@@ -20,7 +20,7 @@ export const EXIT_MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
   rejected: 'the change was rejected; nothing was rolled out',
   failed: 'the change failed and was rolled back, was aborted, or was superseded by another change',
   unfinished: 'the change did not end in time, or is paused',
-  noConnection: 'no NATS server or no service answers, or the server refuses the connection',
+  noConnection: 'no NATS server or no service answers, or the server refuses the connection or has no JetStream',
 };
 
 /** The arguments or the input make no sense. The message names the place, the reason and what to do. */
@@ -48,24 +48,31 @@ export class RejectedError extends Error {
   }
 }
 
+/** Nothing answers, or it refuses. */
+const UNREACHABLE: ReadonlySet<string> = new Set([
+  'NoConnectionError',
+  'NoJetStreamError',
+  'AccessError',
+  'KubeUnreachableError',
+]);
+
 /** The exit code of an error. */
 export function exitCodeOf(error: unknown): ExitCode {
-  const { name, code } = error as { name?: string; code?: string };
+  const { name = '', code } = error as { name?: string; code?: string };
   if (isWithoutSluice(error)) return EXIT.noConnection;
   if (name === 'UsageError' || name === 'SettingsError' || name === 'KubeConfigError') return EXIT.usage;
   if (name === 'RejectedError') return EXIT.rejected;
-  if (name === 'NoConnectionError' || name === 'AccessError' || name === 'KubeUnreachableError')
-    return EXIT.noConnection;
+  if (UNREACHABLE.has(name)) return EXIT.noConnection;
   if (name === 'OpsError' && code === 'bad-request') return EXIT.usage;
   return EXIT.unexpected;
 }
 
 /** The message of an error for people. Adds what to do, if the error does not say it. */
-export function wordsOf(error: unknown): string {
+export function wordsOf(error: unknown, { isDoctor = false }: { readonly isDoctor?: boolean } = {}): string {
   const { message, name } = error as Error;
   if (isWithoutSluice(error))
-    return 'the NATS server lacks a stream or bucket of Sluice. If no service has run there yet, start the services (sluice up, or sluice service NAME), or choose another server with --server; otherwise sluice doctor says what is missing';
-  return name === 'NoConnectionError' && !message.includes('sluice up')
+    return `the NATS server lacks a stream or bucket of Sluice. If no service has run there yet, start the services (sluice up, or sluice service NAME), or choose another server with --server${isDoctor ? '' : '; otherwise sluice doctor says what is missing'}`;
+  return name === 'NoConnectionError' && !isDoctor && !message.includes('sluice up')
     ? `${message}\nRun sluice doctor to find out what is missing.`
     : message;
 }

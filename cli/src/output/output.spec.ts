@@ -2,7 +2,7 @@ import { type KnownBadView, type LeaseView, type PlannedNode, type PoolView } fr
 import { ago, changeView, nodeView, NOW, PLAIN, rolloutView } from '../fakes.fixture.js';
 import { configDiff } from '../commands/diff.js';
 import { eventLine } from '../commands/events.js';
-import { wordsOf } from './exit.js';
+import { exitCodeOf, wordsOf } from './exit.js';
 import { fleetTable, present } from './fleet-tables.js';
 import { overview } from './overview.js';
 import { planScreen } from './plan.js';
@@ -508,4 +508,13 @@ test('a missing bucket is not taken for a server on which no service has ever ru
   expect(wordsOf(new Error('stream not found'))).toMatch(
     /^the NATS server lacks a stream or bucket of Sluice\. If no service .*; otherwise sluice doctor says what is missing$/,
   );
+});
+
+test('an error that says what to do refers to no other command, and sluice doctor never refers to itself', () => {
+  const server = Object.assign(new Error('h has no JetStream: start it with -js'), { name: 'NoJetStreamError' });
+  expect([exitCodeOf(server), wordsOf(server)]).toEqual([6, server.message]);
+  const silent = Object.assign(new Error('h does not answer: timeout'), { name: 'NoConnectionError' });
+  expect(wordsOf(silent)).toBe(`${silent.message}\nRun sluice doctor to find out what is missing.`);
+  expect(wordsOf(silent, { isDoctor: true })).toBe(silent.message);
+  expect(wordsOf(new Error('stream not found'), { isDoctor: true })).toMatch(/another server with --server$/);
 });

@@ -12,12 +12,17 @@ import {
   POISON,
   readAll,
   type Bus,
+  type JetStreamLack,
   type ServiceNote,
   type PoisonRecord,
 } from '#libs/nats/lean';
 
 export interface Inspection {
-  readonly server: { readonly url: string; readonly version: string; readonly jetstream: boolean };
+  readonly server: {
+    readonly url: string;
+    readonly version: string;
+    readonly lacksJetStream: JetStreamLack | undefined;
+  };
   /** Differences from what Sluice needs: missing or different streams and buckets. */
   readonly topology: readonly string[];
   /** `ageMs`: the age of the oldest fact, by the server's clock. */
@@ -56,13 +61,13 @@ const PING_STALL_MS = 250;
 /** Checks everything that a person would check first. What is missing is part of the result, not an error. */
 export async function inspect(bus: Bus, server: string): Promise<Inspection> {
   const { nc } = bus;
-  const jetstream = nc.info?.jetstream === true;
+  const lacksJetStream = await bus.whyNoJetStream();
   // Without JetStream there are no streams to compare, and that is the problem to report.
-  const topology = jetstream ? await compareTopology(bus) : ['cannot be read: the server has no JetStream'];
+  const topology = lacksJetStream === undefined ? await compareTopology(bus) : [];
   const ledger = await ledgerOf(bus);
   const views = await newestViews(bus).catch(() => new Map<string, number>());
   return {
-    server: { url: server, version: nc.info?.version ?? '', jetstream },
+    server: { url: server, version: nc.info?.version ?? '', lacksJetStream },
     topology,
     ledger,
     changes: await fullness(bus, CHANGES),

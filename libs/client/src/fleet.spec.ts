@@ -2,8 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connectBus, ensureTopology } from '#libs/nats';
-import { natsFixture, startNatsServer } from '#libs/testing';
-import { connectFleet } from './fleet.js';
+import { natsFixture, startNatsServer, type NatsServer } from '#libs/testing';
+import { connectFleet, type FleetClient } from './fleet.js';
+import { connectNodeBus } from './node-bus.js';
 
 test('a user without a permission is told so, and not that the server does not answer', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-fleet-'));
@@ -21,6 +22,43 @@ test('a user without a permission is told so, and not that the server does not a
     await server.stop();
     rmSync(folder, { recursive: true, force: true });
   }
+});
+
+describe('a user of an account without JetStream', () => {
+  const servers: NatsServer[] = [];
+  afterEach(async () => {
+    await Promise.all(servers.splice(0).map((server) => server.stop()));
+  });
+  const connectAs = async (config: string): Promise<FleetClient> => {
+    const server = await startNatsServer({ config });
+    servers.push(server);
+    return connectFleet({ servers: server.url, user: 'a', password: 'a' });
+  };
+
+  test('is told so, and not that Sluice is missing', async () => {
+    const fleet = await connectAs(
+      'accounts { A: { users: [{ user: a, password: a }] }, B: { jetstream: enabled, users: [{ user: b, password: b }] } }',
+    );
+    const { server } = fleet;
+    const refused = {
+      name: 'NoJetStreamError',
+      message: `the nats-server at ${server} has no JetStream for the account of this user: set jetstream: enabled in that account in the server's config, or connect as a user of another account`,
+    };
+    await expect(fleet.list('nodes')).rejects.toMatchObject(refused);
+    await expect(fleet.publishChange('cli', '{}')).rejects.toMatchObject(refused);
+    await expect(fleet.request('ops.node.why', { node: 'n1' })).rejects.toMatchObject(refused);
+    expect(await fleet.inspect()).toMatchObject({ server: { url: server, lacksJetStream: 'account' }, topology: [] });
+    await fleet.close();
+    const node = await connectNodeBus({ node: 'n1', servers: server, user: 'a', password: 'a' });
+    await expect(node.lease()).rejects.toMatchObject({ name: 'NoJetStreamError' });
+    await node.close();
+  });
+
+  test('of the system account is told the same', async () => {
+    const fleet = await connectAs('accounts { SYS: { users: [{ user: a, password: a }] } }\nsystem_account: SYS');
+    await expect(fleet.list('nodes')).rejects.toThrow('connect as a user of another account');
+    await fleet.close();
+  });
 });
 
 describe('a missing bucket', () => {

@@ -234,10 +234,9 @@ export class FleetClient {
         { cause: error },
       );
     if (isWithoutJetStream(error)) {
-      const { info } = this.bus.nc;
-      if (info?.jetstream !== true)
-        return new NoConnectionError(new NoJetStreamError(this.server).message, { cause: error });
-      if (info.cluster === undefined) return new Error('stream not found', { cause: error });
+      const lacking = await this.bus.whyNoJetStream();
+      if (lacking !== undefined) return new NoJetStreamError(this.server, lacking, { cause: error });
+      if (!this.bus.isClustered) return new Error('stream not found', { cause: error });
     }
     const refused = permissionViolation(error);
     if (refused !== undefined)
@@ -257,6 +256,9 @@ export class FleetClient {
   }
 
   private async unanswered(subject: string, error: Error): Promise<Error> {
+    // Then no service can run there.
+    const lacking = isNoResponders(error) ? await this.bus.whyNoJetStream() : undefined;
+    if (lacking !== undefined) return new NoJetStreamError(this.server, lacking, { cause: error });
     const halted = (await pingServices(this.bus))
       .filter((service) => service.halted !== '')
       .map((service) => `${service.name} has stopped deciding: ${service.halted}`);

@@ -15,7 +15,17 @@ import {
   type NodeReport,
   type StatusView,
 } from '#libs/contracts';
-import { Blobs, connectBus, Objects, readView, type Bus, type BusOptions, type ObjectInfo } from '#libs/nats/lean';
+import {
+  Blobs,
+  connectBus,
+  isWithoutJetStream,
+  NoJetStreamError,
+  Objects,
+  readView,
+  type Bus,
+  type BusOptions,
+  type ObjectInfo,
+} from '#libs/nats/lean';
 
 /** A push for a node; undefined is a hint to read. */
 export interface NodePush {
@@ -83,28 +93,28 @@ class NatsNodeBus implements NodeBus {
   }
 
   lease(): Promise<LeaseView | undefined> {
-    return readView(this.bus, 'leases', this.node);
+    return this.explained(readView(this.bus, 'leases', this.node));
   }
 
   status(): Promise<StatusView | undefined> {
-    return readView(this.bus, 'status', this.node);
+    return this.explained(readView(this.bus, 'status', this.node));
   }
 
   config(hash: string): Promise<string | undefined> {
-    return this.blobs.config(this.node, hash);
+    return this.explained(this.blobs.config(this.node, hash));
   }
 
   object(sha256: string): Promise<ObjectInfo | undefined> {
-    return this.objects.find(sha256);
+    return this.explained(this.objects.find(sha256));
   }
 
   chunk(sha256: string, n: number): Promise<Uint8Array | undefined> {
-    return this.objects.chunk(sha256, n);
+    return this.explained(this.objects.chunk(sha256, n));
   }
 
   async report(report: NodeReport): Promise<void> {
     // Without a message id: a report is repeated until it was processed, and the scheduler detects repetitions.
-    await this.bus.publish(reportSubject(report.kind, this.node), encodeReport(report));
+    await this.explained(this.bus.publish(reportSubject(report.kind, this.node), encodeReport(report)));
   }
 
   alive(alive: NodeAlive): void {
@@ -119,6 +129,16 @@ class NatsNodeBus implements NodeBus {
     clearTimeout(this.hint);
     for (const end of this.ends) end();
     if (this.owns) await this.bus.close();
+  }
+
+  /** The applier logs why it cannot use NATS, and waits until somebody fixes that. */
+  private async explained<T>(asked: Promise<T>): Promise<T> {
+    try {
+      return await asked;
+    } catch (error) {
+      const lacking = isWithoutJetStream(error) ? await this.bus.whyNoJetStream() : undefined;
+      throw lacking === undefined ? error : new NoJetStreamError(this.bus.server, lacking, { cause: error });
+    }
   }
 
   private subscribe(): () => void {

@@ -27,10 +27,12 @@ import type { ConnectionOptions } from './connecting/connection-options.js';
 import { dial } from './connecting/dialer.js';
 import {
   ConnectionLostError,
+  isAccountWithoutJetStream,
   isWithoutJetStream,
   isWithoutLeader,
   NoLeaderError,
   ServerTooOldError,
+  type JetStreamLack,
 } from './errors.js';
 import { growingMs, pause } from './signal.js';
 
@@ -128,6 +130,18 @@ export class Bus {
     throw new NoLeaderError(
       `the stream ${stream} has no leader with a majority behind it: too few servers of the cluster are up, or they are electing one`,
     );
+  }
+
+  /** Why this user cannot use JetStream. Undefined if it can, or if the server does not say. */
+  async whyNoJetStream(): Promise<JetStreamLack | undefined> {
+    try {
+      await this.unlessLost(() => this.jsm.getAccountInfo());
+      return undefined;
+    } catch (error) {
+      if (!isWithoutJetStream(error)) return undefined;
+      if (isAccountWithoutJetStream(error as Error)) return 'account';
+      return this.nc.info?.jetstream === true ? undefined : 'server';
+    }
   }
 
   /** Repeats a read while its stream elects a leader, for as long as a request may take. */

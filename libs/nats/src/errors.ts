@@ -11,11 +11,20 @@ export class AccessError extends Error {
   override readonly name = 'AccessError';
 }
 
-/** The server has no JetStream, which is required here. */
+/** What has no JetStream: the server, or the account of the user. A leaf node without its hub looks like a server. */
+export type JetStreamLack = 'server' | 'account';
+
+/** There is no JetStream, which is required here. The message says how to get it. */
 export class NoJetStreamError extends Error {
   override readonly name = 'NoJetStreamError';
-  constructor(server: string) {
-    super(`the nats-server at ${server} has no JetStream: start it with -js, or with jetstream {} in its config`);
+  constructor(server: string, lacking: JetStreamLack, options?: ErrorOptions) {
+    super(
+      lacking === 'server'
+        ? `the nats-server at ${server} has no JetStream: start it with -js, or with jetstream {} in its config; if it is a leaf node, check its link to the hub`
+        : `the nats-server at ${server} has no JetStream for the account of this user: ` +
+            "set jetstream: enabled in that account in the server's config, or connect as a user of another account",
+      options,
+    );
   }
 }
 
@@ -73,7 +82,10 @@ export class ConnectionLostError extends Error {
   override readonly name = 'ConnectionLostError';
 }
 
-/** There is no responder for the streams: the server has no JetStream, or the stream of a publisher does not exist. */
+/**
+ * The server or the account has no JetStream, or the stream of a publisher does not exist. `Bus.whyNoJetStream` tells
+ * them apart.
+ */
 export const isWithoutJetStream = (error: unknown): boolean => (error as Error).name === 'JetStreamNotEnabled';
 
 /** The subject of a request has no subscriber. */
@@ -94,6 +106,10 @@ export const isWithoutLeader = (error: unknown): boolean =>
 export const isMissingStream = (error: unknown): boolean =>
   (error as Partial<JetStreamApiError>).code === JetStreamApiCodes.StreamNotFound;
 
+/** The account of the user has no JetStream. Anyone else would get another answer from the same server. */
+export const isAccountWithoutJetStream = ({ cause }: Error): boolean =>
+  cause instanceof JetStreamApiError && cause.code === JetStreamApiCodes.JetStreamNotEnabledForAccount;
+
 /** The stream has as many bytes as it may, and refuses new messages. The server's code is that of any failing store. */
 export const isStreamFull = (error: unknown): boolean =>
   error instanceof JetStreamApiError && error.code === STORE_FAILED && error.message.includes('maximum bytes exceeded');
@@ -101,7 +117,7 @@ const STORE_FAILED = 10077;
 
 /** Whether the server may or may not have carried out a request: it was away, or did not answer in time. */
 export function isConnectionTrouble(error: unknown): boolean {
-  if (!(error instanceof Error) || error instanceof AccessError) return false;
+  if (!(error instanceof Error) || error instanceof AccessError || error instanceof NoJetStreamError) return false;
   if (error.cause !== undefined && isConnectionTrouble(error.cause)) return true;
   if (error instanceof JetStreamApiError) return isWithoutLeader(error);
   return (

@@ -250,7 +250,7 @@ describe('the bus for nodes and tools', () => {
   it('an inspection shows what is wrong with an installation', async () => {
     await bus.publish(kvSubject('pools', 'edge'), '{"ledger": 99}');
     expect(await fleet.inspect()).toMatchObject({
-      server: { jetstream: true },
+      server: { lacksJetStream: undefined },
       topology: [],
       services: [],
       viewsAhead: expect.arrayContaining(['pools']),

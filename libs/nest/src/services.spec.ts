@@ -1,12 +1,31 @@
 import { encodeReport, reportSubject, type NodeReport } from '#libs/contracts';
 import { SILENT, settingsFrom } from '#libs/process';
-import { natsFixture, until } from '#libs/testing';
-import { connectBus, Ledger, ServiceNotes, type Bus } from '#libs/nats';
+import { natsFixture, startNatsServer, until } from '#libs/testing';
+import { connectBus, isConnectionTrouble, Ledger, ServiceNotes, type Bus } from '#libs/nats';
 import { connectFleet, type FleetClient } from '#libs/client';
 import { counterSpec, heartbeats } from './counter.fixture.js';
 import { startService, startServices, type RunningService } from './services.js';
 
 const LEADER_TTL_MS = 1_500;
+
+test('a service does not start in an account without JetStream, and says so', async () => {
+  const server = await startNatsServer({ config: 'accounts { A: { users: [{ user: a, password: a }] } }' });
+  try {
+    const refusal: unknown = await startService(counterSpec('scheduler'), {
+      settings: settingsFrom({}),
+      connection: { servers: server.url, user: 'a', password: 'a' },
+      logger: SILENT,
+    }).catch((error: unknown) => error);
+    expect(refusal).toMatchObject({
+      name: 'NoJetStreamError',
+      message: expect.stringContaining('for the account of this user'),
+    });
+    // Trying again does not help.
+    expect(isConnectionTrouble(refusal)).toBe(false);
+  } finally {
+    await server.stop();
+  }
+});
 
 describe('a service with Nest', () => {
   const nats = natsFixture();

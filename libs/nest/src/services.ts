@@ -71,10 +71,11 @@ export async function startServices(
     );
   } catch (error) {
     const { server } = bus;
+    const lacking = isWithoutJetStream(error) ? await bus.whyNoJetStream() : undefined;
     await close().catch((also: unknown) =>
       logger.warn({ error: also }, 'the services that had started did not stop cleanly'),
     );
-    throw isWithoutJetStream(error) && bus.nc.info?.jetstream !== true ? new NoJetStreamError(server) : error;
+    throw lacking === undefined ? error : new NoJetStreamError(server, lacking, { cause: error });
   }
   const stopGivingBack = giveBackMemory(() => running.reduce((sum, { ledger }) => sum + (ledger?.work ?? 0), 0));
   return {
