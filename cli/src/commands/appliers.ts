@@ -23,7 +23,7 @@ export interface AppliersFlags {
 
 /** `sluice applier --node NAME`: the applier of one node, until it is stopped. */
 export async function applier({ io }: Session, _flags: object, command: Command): Promise<ExitCode> {
-  await serveApplier(command, { version: packageVersion(), interrupted: io.interrupted });
+  await serveApplier(command, { version: packageVersion(), interrupted: () => io.interrupted });
   return EXIT.done;
 }
 

@@ -13,7 +13,6 @@ const version =
     : (JSON.parse(readFileSync(join(__dirname, '../../../../package.json'), 'utf8')) as { version: string }).version;
 
 async function main(): Promise<void> {
-  const interrupt = new AbortController();
   const command = applierCommand('sluice-applier')
     .version(version)
     .addOption(new Option('--guard <id and file>').hideHelp())
@@ -26,12 +25,17 @@ async function main(): Promise<void> {
       process.stdout.write(`${seconds}\n`, () => process.exit(0));
       return;
     }
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupt.abort());
     const guardCommand = [process.execPath, __filename, '--guard'];
-    await serveApplier(command, { version, interrupted: interrupt.signal, guardCommand });
+    await serveApplier(command, { version, interrupted, guardCommand });
     process.exit(0);
   });
   await command.parseAsync();
+}
+
+function interrupted(): AbortSignal {
+  const interrupt = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupt.abort());
+  return interrupt.signal;
 }
 
 main().catch((error: unknown) => {

@@ -6,4 +6,4 @@ export { serveApplier } from './serve.js';
 export type { BusSource } from './bus-port.js';
 export type { Log } from '../core/index.js';
 export { EMPTY_HASH, hashOf } from './state/config-text.js';
-export { StateError } from './state/lock.js';
+export { StateError } from './state/state-error.js';

@@ -167,7 +167,7 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
       bootId: boot,
       nowMs: clock(),
       random: Math.floor(random() * 2 ** 32),
-      hang: await readHang(options.stateDir),
+      hang: readHang(options.stateDir),
     };
     const bus = new BusPort(
       options.bus,

@@ -1,8 +1,10 @@
-import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs';
+import { constants, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Failure } from '../../core/index.js';
 import type { NetworkSettings } from '../backends/network/tools.js';
 import type { HostSettings } from '../host/host.js';
+import type { OpenFile } from '../open-file.js';
+import { openOwn, readOwn } from '../state/own-file.js';
 
 /** The applier that a guard replaces. */
 export interface GuardedApplier {
@@ -43,31 +45,31 @@ const LENGTH = 4_096;
 
 /** The record of one change under way, in the state folder of its node. */
 export class ChangeRecord {
-  private constructor(private readonly fd: number) {}
+  private constructor(private readonly file: OpenFile) {}
 
   /** Throws if it cannot be written. */
   static open(change: GuardedChange): ChangeRecord {
-    const record = new ChangeRecord(openSync(join(change.stateDir, NAME), constants.O_RDWR | constants.O_CREAT, 0o600));
+    const record = new ChangeRecord(openOwn(join(change.stateDir, NAME), constants.O_RDWR | constants.O_CREAT, 0o600));
     record.write(change);
     return record;
   }
 
   write(change: GuardedChange): void {
-    writeSync(this.fd, JSON.stringify(change).padEnd(LENGTH), 0);
+    writeSync(this.file.fd, JSON.stringify(change).padEnd(LENGTH), 0);
   }
 
   /** No change is under way any more. The file stays, with its space. */
   remove(): void {
     try {
-      writeSync(this.fd, ''.padEnd(LENGTH), 0);
+      writeSync(this.file.fd, ''.padEnd(LENGTH), 0);
     } finally {
-      closeSync(this.fd);
+      this.file.close();
     }
   }
 }
 
 /** Undefined if no change is under way. Throws if there is no record, and while it is being written. */
 export function readChange(stateDir: string): GuardedChange | undefined {
-  const text = readFileSync(join(stateDir, NAME), 'utf8').trim();
+  const text = readOwn(join(stateDir, NAME)).trim();
   return text === '' ? undefined : (JSON.parse(text) as GuardedChange);
 }

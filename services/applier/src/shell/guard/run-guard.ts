@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { bootClock } from '../boot.js';
@@ -6,7 +6,9 @@ import { SILENT, type Hang, type Journal, type Log } from '../../core/index.js';
 import { descendantsOf, killProcess, startOf, type ProcessId } from '../process-table.js';
 import { runApplier } from '../run-applier.js';
 import { decodeJournal } from '../state/journal-text.js';
-import { holderOf, StateError } from '../state/lock.js';
+import { holderOf } from '../state/lock.js';
+import { readOwn } from '../state/own-file.js';
+import { StateError } from '../state/state-error.js';
 import { isMissing } from '../state/whole-file.js';
 import { readHang, writeHang } from '../state/hang-file.js';
 import { dueOf } from './guard.js';
@@ -118,10 +120,10 @@ async function kill(holder: ProcessId): Promise<boolean> {
 /** The remaining work for one change, and when to check again. */
 async function after(change: GuardedChange, wasKilled: boolean, log: Log): Promise<number> {
   const { stateDir, lease } = change;
-  const hung = wasKilled || (await readHang(stateDir))?.lease === lease;
+  const hung = wasKilled || readHang(stateDir)?.lease === lease;
   const holder = holderOf(stateDir);
   if (holder?.pid === change.pid) return LATER;
-  const work = (await journalOf(stateDir))?.work;
+  const work = journalOf(stateDir)?.work;
   if (work === undefined || work.lease !== lease) return NEVER;
   if (holder !== undefined) return LATER;
   const leftMs = work.rollBackAtMs + TURN_MS - bootClock();
@@ -166,16 +168,17 @@ async function rollBack(
 /** Retries a rollback that does not succeed, unless an applier is waiting, which can do the same. */
 async function isOver(stateDir: string, sinceMs: number): Promise<boolean> {
   if (sinceMs >= LONGEST_MS) return true;
-  const journal = await journalOf(stateDir);
+  const journal = journalOf(stateDir);
   if (journal?.work === undefined && journal?.sound === true) return true;
   if (journal?.work !== undefined && sinceMs < WAITED_MS) return false;
   return (await readdir(stateDir)).some((name) => name.startsWith('lock.'));
 }
 
 /** The previous journal has unfinished work too. */
-async function journalOf(stateDir: string): Promise<Journal | undefined> {
+function journalOf(stateDir: string): Journal | undefined {
   for (const name of ['journal.json', 'journal.prev.json']) {
-    const journal = decodeJournal(await readFile(join(stateDir, name), 'utf8').catch(() => ''));
+    const text = whole(() => readOwn(join(stateDir, name)));
+    const journal = decodeJournal(text ?? '');
     if (typeof journal !== 'string') return journal;
   }
   return undefined;

@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, existsSync, openSync } from 'node:fs';
+import { constants, existsSync } from 'node:fs';
 import { join, dirname } from 'node:path';
+import { openOwn } from '../state/own-file.js';
 
 /**
  * Waits next to the applier, as a shell script: that takes 2 MB, and another Node.js 40 MB. It sleeps until the time in
@@ -101,15 +102,15 @@ async function asProcess(argv: readonly string[], logFile: string): Promise<Sent
 
 function spawned(argv: readonly string[], logFile: string): Promise<ChildProcess> {
   const [command = '', ...rest] = argv;
-  const log = openSync(logFile, 'a', 0o600);
+  const log = openOwn(logFile, constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND, 0o600);
   return new Promise<ChildProcess>((resolve, reject) => {
-    const child = spawn(command, rest, { stdio: ['ignore', log, log], detached: true, cwd: '/' });
+    const child = spawn(command, rest, { stdio: ['ignore', log.fd, log.fd], detached: true, cwd: '/' });
     child.on('error', (error) => reject(new Error(`the guard cannot be started: ${error.message}`, { cause: error })));
     child.on('spawn', () => {
       child.unref();
       resolve(child);
     });
-  }).finally(() => closeSync(log));
+  }).finally(() => log.close());
 }
 
 function endGroup(pid: number | undefined): void {

@@ -1,4 +1,6 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { constants, writeSync } from 'node:fs';
+import type { OpenFile } from '../open-file.js';
+import { openOwn, readOwn } from '../state/own-file.js';
 
 /** What the guard of a process reads. */
 export interface Watch {
@@ -20,13 +22,13 @@ const DIGITS = 12;
  * the due time in whole seconds. The second line has the rest, as JSON.
  */
 export class WatchFile {
-  private readonly fd: number;
+  private readonly file: OpenFile;
   private length: number;
 
   /** Throws if it cannot be created. */
   constructor(readonly path: string) {
-    this.fd = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600);
-    this.length = fstatSync(this.fd).size;
+    this.file = openOwn(path, constants.O_RDWR | constants.O_CREAT, 0o600);
+    this.length = this.file.size;
   }
 
   /** In place, which needs no disk space. Spaces replace the rest of a longer text. */
@@ -35,17 +37,17 @@ export class WatchFile {
     this.length = Math.max(this.length, Buffer.byteLength(text));
     const bytes = Buffer.alloc(this.length, ' ');
     bytes.write(text);
-    writeSync(this.fd, bytes, 0, this.length, 0);
+    writeSync(this.file.fd, bytes, 0, this.length, 0);
   }
 
   close(): void {
-    closeSync(this.fd);
+    this.file.close();
   }
 }
 
 /** Throws if it does not exist, and while it is being written. */
 export function readWatch(path: string): Watch {
-  const text = readFileSync(path, 'utf8');
+  const text = readOwn(path);
   const [id = ''] = text.split(' ', 1);
   return { ...(JSON.parse(text.slice(text.indexOf('\n'))) as Omit<Watch, 'id'>), id };
 }

@@ -1,6 +1,7 @@
-import { readFile, unlink } from 'node:fs/promises';
+import { unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Hang } from '../../core/index.js';
+import { readOwn } from './own-file.js';
 import { writeWhole } from './whole-file.js';
 
 const NAME = 'hang.json';
@@ -10,9 +11,9 @@ export const writeHang = (stateDir: string, hang: Hang): Promise<void> =>
   writeWhole(join(stateDir, NAME), JSON.stringify(hang));
 
 /** Undefined if it does not exist or cannot be read. Then the change only ends later. */
-export async function readHang(stateDir: string): Promise<Hang | undefined> {
+export function readHang(stateDir: string): Hang | undefined {
   try {
-    const hang = JSON.parse(await readFile(join(stateDir, NAME), 'utf8')) as Partial<Hang> | null;
+    const hang = JSON.parse(readOwn(join(stateDir, NAME))) as Partial<Hang> | null;
     const { lease, reason, fault } = hang ?? {};
     if (typeof lease !== 'string' || typeof reason !== 'string') return undefined;
     return { lease, reason, fault: fault === 'content' ? 'content' : 'node' };

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { link, readFile, rename, unlink, writeFile } from 'node:fs/promises';
-import { readFileSync } from 'node:fs';
+import { link, rename, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startOf, type ProcessId } from '../process-table.js';
+import { readOwn } from './own-file.js';
 import { Reserve } from './reserve.js';
+import { StateError } from './state-error.js';
 import { codeOf, isMissing } from './whole-file.js';
 
 /** Locks that this process holds. Its own pid does not distinguish it from another applier in the process. */
@@ -20,7 +21,7 @@ const DYING_WAIT_MS = 5_000;
 export function holderOf(folder: string): ProcessId | undefined {
   const path = join(folder, 'lock');
   try {
-    return aliveProcess(path, readFileSync(path, 'utf8'));
+    return aliveProcess(path, readOwn(path));
   } catch (error) {
     if (isMissing(error)) return undefined;
     throw error;
@@ -72,7 +73,7 @@ async function linked(own: string, path: string): Promise<boolean> {
  * has taken it meanwhile, puts it back.
  */
 async function removeStale(path: string, folder: string): Promise<void> {
-  const owner = await readText(path);
+  const owner = readText(path);
   if (owner === undefined) return;
   const holder = aliveProcess(path, owner);
   if (holder !== undefined) throw inUse(folder, `process ${holder.pid}`);
@@ -83,14 +84,14 @@ async function removeStale(path: string, folder: string): Promise<void> {
     if (isMissing(error)) return;
     throw error;
   }
-  if ((await readText(aside)) !== owner) await linked(aside, path);
+  if (readText(aside) !== owner) await linked(aside, path);
   await unlink(aside);
 }
 
 /** How long it is worth waiting for the holder of a lock, in all. */
 function waitMs(path: string, isGuard: boolean): number {
   try {
-    const text = readFileSync(path, 'utf8');
+    const text = readOwn(path);
     const holder = aliveProcess(path, text);
     if (holder === undefined) return 0;
     const isHeldByGuard = (JSON.parse(text) as { readonly guard?: unknown }).guard === true;
@@ -114,8 +115,13 @@ function aliveProcess(path: string, text: string): ProcessId | undefined {
   return started !== '' && startOf(pid) === started ? { pid, started } : undefined;
 }
 
-async function readText(path: string): Promise<string | undefined> {
-  return readFile(path, 'utf8').catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
+function readText(path: string): string | undefined {
+  try {
+    return readOwn(path);
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
 }
 
 const inUse = (folder: string, by: string): StateError =>
@@ -123,14 +129,3 @@ const inUse = (folder: string, by: string): StateError =>
     join(folder, 'lock'),
     `the state folder is in use by ${by}: two appliers must not share one. Stop the other one, or give this one its own folder with --state`,
   );
-
-/** A state folder that cannot be used. The message names the file and what to do. */
-export class StateError extends Error {
-  override readonly name = 'StateError';
-  constructor(
-    readonly file: string,
-    message: string,
-  ) {
-    super(`${file}: ${message}`);
-  }
-}

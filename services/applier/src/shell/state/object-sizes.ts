@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readOwn } from './own-file.js';
 import { writeWhole } from './whole-file.js';
 
 /** Nodes have fewer objects. */
@@ -45,7 +45,7 @@ export class ObjectSizes {
 /** Empty if the file does not exist or is damaged: sizes are learned again. */
 function read(path: string): Map<string, number> {
   try {
-    const sizes = Object.entries(JSON.parse(readFileSync(path, 'utf8')) as object);
+    const sizes = Object.entries(JSON.parse(readOwn(path)) as object);
     return new Map(sizes.filter((size): size is [string, number] => Number.isSafeInteger(size[1])));
   } catch {
     return new Map();

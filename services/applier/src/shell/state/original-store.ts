@@ -1,13 +1,15 @@
-import { lstatSync, readdirSync } from 'node:fs';
+import { constants, lstatSync, readdirSync } from 'node:fs';
 import { mkdir, rename, statfs, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { copy, digestOf, sha256, type Content } from '../content.js';
 import { DigestCache } from '../digest-cache.js';
-import { SHORT, withOpen, type OpenFile } from '../open-file.js';
+import { SHORT, type OpenFile } from '../open-file.js';
 import { ObjectSizes } from './object-sizes.js';
+import { withOwn } from './own-file.js';
 import { codeOf, isMissing, naming, syncFolder, writeWhole, type FileContent } from './whole-file.js';
 
 const DIGEST = /^[0-9a-f]{64}$/;
+const CONTINUE = constants.O_RDWR | constants.O_CREAT | constants.O_APPEND;
 const CONTENT_FILE = /^[0-9a-f]{64}(\.tmp|\.part)?$/;
 
 /** Contents by their sha256, in the state folder: of originals, and of objects that a change needs. */
@@ -80,7 +82,7 @@ export class OriginalStore {
   async receive<T>(digest: string, receive: (part: OpenFile) => Promise<T>): Promise<T> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     const path = this.partOf(digest);
-    return withOpen(path, 'a+', receive, 0o600).catch((error: unknown) => {
+    return withOwn(path, CONTINUE, receive, 0o600).catch((error: unknown) => {
       throw codeOf(error) === '' ? error : naming(path, error);
     });
   }
@@ -129,7 +131,7 @@ export class OriginalStore {
   /** Undefined if there is no such content. */
   private async read<T>(digest: string, work: (file: OpenFile) => Promise<T>): Promise<T | undefined> {
     try {
-      return await withOpen(this.pathOf(digest), 'r', work);
+      return await withOwn(this.pathOf(digest), constants.O_RDONLY, work);
     } catch (error) {
       if (isMissing(error)) return undefined;
       throw naming(this.pathOf(digest), error);

@@ -1,11 +1,10 @@
 import { chmod, lstat, mkdir, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { StateError } from './lock.js';
+import { CONFIGS } from './own-file.js';
+import { StateError } from './state-error.js';
 
 const PRIVATE = 0o700;
 const OTHERS_WRITE = 0o022;
-/** Every state folder has this folder. */
-export const CONFIGS = 'configs';
 
 /**
  * Makes the folder, or checks an existing one: a user who can write to it can make a rollback write anything. Closes a

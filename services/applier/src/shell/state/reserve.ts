@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { lstatSync } from 'node:fs';
+import { constants, lstatSync } from 'node:fs';
 import { statfs, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { withOpen, type OpenFile } from '../open-file.js';
+import type { OpenFile } from '../open-file.js';
+import { withOwn } from './own-file.js';
 import { isFull, naming } from './whole-file.js';
 
+const APPEND = constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND;
 /** How much space is freed at a time, because other programs may take it before this applier does. */
 const PART_BYTES = 16_384;
 /** How much is written at a time. */
@@ -39,7 +41,7 @@ export class Reserve {
         await file.append(randomBytes(Math.min(left, PIECE_BYTES)));
     };
     try {
-      await withOpen(this.path, 'a', write, 0o600);
+      await withOwn(this.path, APPEND, write, 0o600);
     } catch (error) {
       throw naming(this.path, error);
     }
@@ -78,7 +80,7 @@ export class Reserve {
   }
 
   private async shrink(bytes: number): Promise<void> {
-    await withOpen(this.path, 'r+', async (file) => {
+    await withOwn(this.path, constants.O_RDWR, async (file) => {
       file.truncate(bytes);
       // Some file systems free the space only with this call.
       await file.sync();

@@ -7,10 +7,12 @@ import { newJournal, type Journal, type Original } from '../../core/index.js';
 import { parseConfig } from './config-text.js';
 import { decodeJournal, encodeJournal, isNewer } from './journal-text.js';
 import { removeHang } from './hang-file.js';
-import { lockFolder, StateError } from './lock.js';
+import { lockFolder } from './lock.js';
 import { OriginalStore, removeFrom } from './original-store.js';
-import { CONFIGS, makePrivate } from './private-folder.js';
+import { CONFIGS, ORIGINALS, refuseOtherFiles } from './own-file.js';
+import { makePrivate } from './private-folder.js';
 import { Reserve } from './reserve.js';
+import { StateError } from './state-error.js';
 import { contentOf, isMissing, writeAllWhole, writeWhole } from './whole-file.js';
 
 const CONFIG_FILE = /^[0-9a-f]{64}\.json(\.tmp)?$/;
@@ -43,14 +45,15 @@ export class StateFolder {
     readonly path: string,
     private readonly unlock: () => Promise<void>,
   ) {
-    this.contents = new OriginalStore(join(path, 'originals'));
+    this.contents = new OriginalStore(join(path, ORIGINALS));
     this.reserve = new Reserve(path);
   }
 
-  /** Throws StateError if another applier holds it, or another user could write to it. */
+  /** Throws StateError if another applier holds it, another user could write to it, or its files are no files. */
   static async open(path: string, isGuard = false): Promise<StateFolder> {
     // A guard finishes what an applier has begun.
     if (!isGuard) await makePrivate(path);
+    refuseOtherFiles(path);
     await mkdir(join(path, CONFIGS), { recursive: true, mode: 0o700 });
     return new StateFolder(path, await lockFolder(path, isGuard));
   }

@@ -1,6 +1,8 @@
+import { constants } from 'node:fs';
 import { rename, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { withOpen, type OpenFile } from '../open-file.js';
+import { withOwn } from './own-file.js';
 
 /** The content of a file, or what writes it. */
 export type FileContent = string | Buffer | ((file: OpenFile) => Promise<void>);
@@ -47,9 +49,10 @@ async function writeBeside(path: string, content: FileContent): Promise<void> {
     await (typeof content === 'function' ? content(file) : file.write(content));
     await file.sync();
   };
-  await withOpen(temporaryOf(path), 'w', write, 0o600).catch((error: unknown) => fail(path, error));
+  await withOwn(temporaryOf(path), REPLACE, write, 0o600).catch((error: unknown) => fail(path, error));
 }
 
+const REPLACE = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC;
 const temporaryOf = (path: string): string => `${path}.tmp`;
 
 export const syncFolder = (path: string): Promise<void> => withOpen(path, 'r', (folder) => folder.sync());
@@ -57,7 +60,7 @@ export const syncFolder = (path: string): Promise<void> => withOpen(path, 'r', (
 /** Undefined if the file does not exist. */
 export async function contentOf(path: string): Promise<Buffer | undefined> {
   try {
-    return await withOpen(path, 'r', (file) => file.read());
+    return await withOwn(path, constants.O_RDONLY, (file) => file.read());
   } catch (error) {
     if (isMissing(error)) return undefined;
     throw naming(path, error);

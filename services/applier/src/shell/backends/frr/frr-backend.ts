@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
@@ -6,6 +6,7 @@ import type { FrrLine, FrrPart } from '#libs/manifests/lean';
 import type { Original } from '../../../core/index.js';
 import { RefusedError, type Backend } from '../../ports.js';
 import { Reserve } from '../../state/reserve.js';
+import { readOwn } from '../../state/own-file.js';
 import { isMissing, writeWhole } from '../../state/whole-file.js';
 import type { NetworkTools } from '../network/tools.js';
 import {
@@ -215,7 +216,7 @@ export class FrrBackend implements Backend {
 
   private async readOriginal(): Promise<FrrOriginal> {
     try {
-      return JSON.parse(await readFile(this.record, 'utf8')) as FrrOriginal;
+      return JSON.parse(readOwn(this.record)) as FrrOriginal;
     } catch (error) {
       if (isMissing(error)) return { added: [] };
       throw new Error(`${this.record} cannot be read: ${(error as Error).message}`, { cause: error });
