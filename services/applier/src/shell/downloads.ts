@@ -6,8 +6,15 @@ import type { BusPort } from './bus-port.js';
 import { fetchObject } from './object-fetch.js';
 import { refusalOf, type Surroundings } from './ports.js';
 
+/** Gets the contents of entries that are objects in the object store. */
+export interface ContentFetches {
+  fetch(entry: ConfigEntry, isOver: () => boolean): Promise<Outcomes['fetch-object'] | typeof UNREACHABLE>;
+  learnSizes(entries: readonly ConfigEntry[]): Promise<void>;
+  fetchAll(config: Config, isOver: () => boolean): Promise<Outcomes['prefetch'] | typeof UNREACHABLE>;
+}
+
 /** Gets the contents of objects into the state folder. Changes nothing else. */
-export class Downloads {
+export class Downloads implements ContentFetches {
   constructor(
     private readonly bus: BusPort,
     private readonly surroundings: Surroundings,

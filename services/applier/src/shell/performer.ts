@@ -13,14 +13,10 @@ import {
   type StepOf,
 } from '../core/index.js';
 import type { BusPort } from './bus-port.js';
-import { Downloads } from './downloads.js';
-import { Actor } from './host/actor.js';
-import type { Guard } from './guard/guard.js';
-import type { Backend, Clock, Surroundings } from './ports.js';
-import { runProbes } from './probes/run-probes.js';
+import type { Clock, Storage } from './ports.js';
 import { parseConfig } from './state/config-text.js';
-import { refused, ResourceSteps } from './resource-steps.js';
-import type { StateFolder } from './state/state-folder.js';
+import { refused } from './resource-steps.js';
+import type { Site } from './site.js';
 
 /** How long the services of a new installation may take to create what appliers read. */
 const NEW_MS = 60_000;
@@ -28,11 +24,8 @@ const NEW_MS = 60_000;
 /** The time for a step of a rollback that sets no other: one step may read back thousands of files. */
 const LONGEST_STEP_MS = 300_000;
 
-/** Carries out the steps of one applier on this machine. */
+/** Carries out the steps of one applier. */
 export class Performer {
-  private readonly actor: Actor;
-  private readonly downloads: Downloads;
-  private readonly resources: ResourceSteps;
   /** Ends the current `wait` or `prefetch`. */
   wake = (): void => undefined;
   /** Passes a notice to the applier. */
@@ -43,17 +36,12 @@ export class Performer {
   private readonly warned = new Map<string, string>();
 
   constructor(
-    private readonly state: StateFolder,
+    private readonly storage: Storage,
     private readonly bus: BusPort,
-    backends: ReadonlyMap<string, Backend>,
-    private readonly surroundings: Surroundings & { readonly guard: Guard },
+    private readonly site: Site,
     private readonly clock: Clock,
     private readonly log: Log,
-  ) {
-    this.actor = new Actor(surroundings.host);
-    this.resources = new ResourceSteps(state, backends, surroundings, clock);
-    this.downloads = new Downloads(bus, surroundings, log, (entry) => this.resources.isNeeded(entry));
-  }
+  ) {}
 
   /** Carries out one step after another until the applier is stopped. */
   async run(applier: ApplierRun): Promise<void> {
@@ -63,17 +51,17 @@ export class Performer {
       const step = next.value;
       this.tellGuard(applier, step);
       const { sound, work } = applier.journal;
-      this.resources.isRollingBack = !sound || work?.phase === 'rolling-back';
+      this.site.resources.isRollingBack = !sound || work?.phase === 'rolling-back';
       const outcome = step.do === 'wait' ? this.wait(step.untilMs) : this.perform(step);
       next = steps.next(await outcome.catch((error: Error) => error));
     }
     // Unfinished work stays guarded. If no applier continues in time, the guard rolls it back.
-    if (applier.journal.work === undefined) this.surroundings.guard.release();
+    if (applier.journal.work === undefined) this.site.guard.release();
   }
 
   /** Until its deadline, the change as a whole has a time limit. In a rollback, only each single step has one. */
   private tellGuard({ lease, journal: { work } }: ApplierRun, step: Step): void {
-    const { guard } = this.surroundings;
+    const { guard } = this.site;
     const nowMs = this.clock();
     if (lease === undefined) return guard.release();
     const fed = { step: step.do, fault: 'fault' in step ? step.fault : 'node' } as const;
@@ -97,41 +85,41 @@ export class Performer {
       case 'write-journal':
         return refused('', () => this.writeJournal(step.journal));
       case 'guard':
-        return refused('guard', () => this.surroundings.guard.set(step.lease, step.atMs, step.applyMs));
+        return refused('guard', () => this.site.guard.set(step.lease, step.atMs, step.applyMs));
       case 'load-config':
         return this.load(step.hash);
       case 'tidy':
         return this.tidy(step);
       case 'fetch-object':
-        return this.downloads.fetch(step.entry, () => this.clock() >= step.untilMs);
+        return this.site.contents.fetch(step.entry, () => this.clock() >= step.untilMs);
       case 'prefetch':
         return this.prefetch(step);
       case 'check':
         return this.check(step);
       case 'read-before':
-        return this.resources.readBefore(step);
+        return this.site.resources.readBefore(step);
       case 'snapshot':
-        return this.resources.snapshot(step);
+        return this.site.resources.snapshot(step);
       case 'run-probes':
-        return runProbes(step.probes, this.surroundings, step.untilMs, this.clock);
+        return this.site.runProbes(step.probes, step.untilMs);
       case 'start-probes':
         return this.startProbes(step);
       case 'check-command':
-        return this.resources.checkCommand(step);
+        return this.site.resources.checkCommand(step);
       case 'apply':
-        return this.resources.apply(step);
+        return this.site.resources.apply(step);
       case 'undo':
-        return this.resources.undo(step);
+        return this.site.resources.undo(step);
       case 'restore':
-        return this.resources.restore(step);
+        return this.site.resources.restore(step);
       case 'act':
-        return refused('', () => this.actor.act(step.action, step.items, Math.max(0, step.untilMs - this.clock())));
+        return refused('', () => this.site.act(step.action, step.items, Math.max(0, step.untilMs - this.clock())));
       case 'read-unit':
-        return refused('', () => this.actor.readUnit(step.unit));
+        return refused('', () => this.site.readUnit(step.unit));
       case 'settle':
-        return this.surroundings.host.systemd?.settled(Math.max(0, step.untilMs - this.clock()));
+        return this.site.settled(Math.max(0, step.untilMs - this.clock()));
       case 'compare':
-        return this.resources.compare(step.items);
+        return this.site.resources.compare(step.items);
       case 'fetch-config':
       case 'read-status':
       case 'read-lease':
@@ -143,20 +131,20 @@ export class Performer {
   }
 
   private async writeJournal(journal: Journal): Promise<void> {
-    await this.state.writeJournal(journal);
-    if (journal.work === undefined) this.surroundings.guard.release();
+    await this.storage.writeJournal(journal);
+    if (journal.work === undefined) this.site.guard.release();
   }
 
   /** An unusable config counts as missing, and is fetched again. */
   private async load(hash: string): Promise<Config | undefined> {
-    const config = await this.state.readConfig(hash);
+    const config = await this.storage.readConfig(hash);
     if (typeof config !== 'string') return config;
     this.warnOnce('load-config', config, 'a config in the state folder cannot be used; fetching it again');
     return undefined;
   }
 
   private async tidy({ configs, journal }: StepOf<'tidy'>): Promise<void> {
-    const troubles = await this.state.tidy(configs, journal);
+    const troubles = await this.storage.tidy(configs, journal);
     this.warnOnce('tidy', troubles.join('; '), 'the state folder cannot be cleaned up; nothing depends on that');
   }
 
@@ -212,7 +200,7 @@ export class Performer {
     const config = parseConfig(text, hash);
     if (typeof config === 'string') return { fault: 'node', reason: config };
     try {
-      await this.state.keepConfig(hash, text);
+      await this.storage.keepConfig(hash, text);
     } catch (error) {
       const reason = `the config cannot be saved: ${(error as Error).message}`;
       if (mustKeep) return { fault: 'node', reason };
@@ -229,21 +217,19 @@ export class Performer {
       (await this.load(hash)) ?? ((await this.ask(fetching)) as Outcomes['fetch-config'] | typeof UNREACHABLE);
     if (config === UNREACHABLE) return UNREACHABLE;
     if ('fault' in config) return { isOver: false };
-    return this.downloads.fetchAll(config, () => isWoken || this.clock() >= untilMs);
+    return this.site.contents.fetchAll(config, () => isWoken || this.clock() >= untilMs);
   }
 
   private async check(step: StepOf<'check'>): Promise<Outcomes['check']> {
-    await this.downloads.learnSizes(step.entries);
-    const refusals = await this.actor.refusals(step.actions, step.config);
-    const result = await this.resources.check(step);
+    await this.site.contents.learnSizes(step.entries);
+    const refusals = await this.site.refusals(step.actions, step.config);
+    const result = await this.site.resources.check(step);
     return { ...result, refusals: [...refusals, ...result.refusals] };
   }
 
   /** Nothing waits for these probes. They may use the time that they specify. */
   private startProbes({ probes, round }: StepOf<'start-probes'>): Promise<void> {
-    void runProbes(probes, this.surroundings, Infinity, this.clock).then((results) =>
-      this.tell({ kind: 'probed', round, results }),
-    );
+    void this.site.runProbes(probes, Infinity).then((results) => this.tell({ kind: 'probed', round, results }));
     return Promise.resolve();
   }
 }

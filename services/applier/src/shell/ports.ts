@@ -1,6 +1,6 @@
 import { durationMs } from '#libs/manifests/lean';
 import type { Config, ConfigEntry } from '#libs/contracts';
-import type { Json, Original, Originals, Refusal } from '../core/index.js';
+import type { Journal, Json, Original, Originals, Refusal } from '../core/index.js';
 import type { FileSystems } from './backends/paths/file-systems.js';
 import type { Host } from './host/host.js';
 import type { ProbeNetworks } from './probes/probe-networks.js';
@@ -120,6 +120,19 @@ export interface BackendFactory {
   capabilities(surroundings: Surroundings): readonly string[];
   /** Undefined if this machine lacks what it needs. */
   create(surroundings: Surroundings): Backend | undefined;
+}
+
+/** Where an applier keeps its journal and its configs. */
+export interface Storage {
+  /** Throws if it cannot be written. Then the previous journal still counts. */
+  writeJournal(journal: Journal): Promise<void>;
+  /** The config with this hash; undefined if it does not exist; a text that says why, if it cannot be used. */
+  readConfig(hash: string): Promise<Config | string | undefined>;
+  keepConfig(hash: string, text: string): Promise<void>;
+  /** Removes what nothing refers to any more. Returns what failed. No step depends on it. */
+  tidy(configs: readonly string[], journal: Journal): Promise<readonly string[]>;
+  /** Restores one item during a rollback. It may use what was set aside for that. */
+  rollBackWith<T>(work: () => Promise<T>): Promise<T>;
 }
 
 /** Why something was not done. Any other error counts as the node's fault. */

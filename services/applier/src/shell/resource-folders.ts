@@ -18,7 +18,7 @@ export interface Resources {
  */
 export class ResourceFolders {
   constructor(
-    private readonly fileSystems: FileSystems,
+    private readonly fileSystems: FileSystems | undefined,
     private readonly backends: ReadonlyMap<string, Backend>,
   ) {}
 
@@ -32,14 +32,14 @@ export class ResourceFolders {
 
   /** Tries many together, which takes one process instead of many. */
   async tryAll(resources: readonly Resources[]): Promise<void> {
-    if (!this.fileSystems.mayHang) return;
+    if (this.fileSystems?.mayHang !== true) return;
     const folders = await Promise.all(resources.map((some) => this.foldersOf(some)));
     await this.fileSystems.tryAll(folders.flat());
   }
 
   /** Throws if a file system does not answer. */
   async requireAnswer(resources: Resources): Promise<void> {
-    if (!this.fileSystems.mayHang) return;
+    if (this.fileSystems?.mayHang !== true) return;
     for (const folder of await this.foldersOf(resources)) await this.fileSystems.requireAnswer(folder);
   }
 

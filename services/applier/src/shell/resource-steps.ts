@@ -18,11 +18,19 @@ import {
   type CheckContext,
   type Clock,
   type SaveContext,
-  type Surroundings,
+  type Storage,
 } from './ports.js';
-import { checkProbe } from './probes/run-probes.js';
+import type { FileSystems } from './backends/paths/file-systems.js';
 import { ResourceFolders } from './resource-folders.js';
-import type { StateFolder } from './state/state-folder.js';
+
+/** What is checked of entries besides what their backends check. */
+export interface EntryChecks {
+  /** Throws Refused if the probe cannot run here. */
+  checkProbe(entry: ConfigEntry): void;
+  /** Only for a machine: its file systems, and why the place of a path is no longer the one that is known. */
+  readonly fileSystems?: FileSystems;
+  movedPath?(path: unknown): Promise<string | undefined>;
+}
 
 /** Carries out the steps that read and change the resources of a node, with the backend of each kind. */
 export class ResourceSteps {
@@ -31,12 +39,12 @@ export class ResourceSteps {
   isRollingBack = false;
 
   constructor(
-    private readonly state: StateFolder,
+    private readonly storage: Pick<Storage, 'rollBackWith'>,
     private readonly backends: ReadonlyMap<string, Backend>,
-    private readonly surroundings: Surroundings,
+    private readonly checks: EntryChecks,
     private readonly clock: Clock,
   ) {
-    this.folders = new ResourceFolders(surroundings.fileSystems, backends);
+    this.folders = new ResourceFolders(checks.fileSystems, backends);
   }
 
   /** Whether the node differs from an entry. */
@@ -53,9 +61,9 @@ export class ResourceSteps {
     const checked: CheckContext = { config, from, taken: new Set(Object.keys(originals)), places: new Map() };
     for (const entry of entries) {
       const refusal = await refused(wordsFor(entry), async () => {
-        if (entry.kind === 'Probe') return checkProbe(entry, this.surroundings);
+        if (entry.kind === 'Probe') return this.checks.checkProbe(entry);
         await this.folders.requireAnswer(this.folders.of(entry));
-        const moved = await this.surroundings.aliases.moved(entry.spec['path']);
+        const moved = await this.checks.movedPath?.(entry.spec['path']);
         if (moved !== undefined) throw new RefusedError('node', moved);
         return this.backendOf(entry.kind).check(entry, checked);
       });
@@ -122,7 +130,7 @@ export class ResourceSteps {
       if (this.isRollingBack) await this.folders.requireAnswer(this.folders.of(entry));
       await backend.apply(entry, leftMs);
     };
-    return refused(withPath(entry), () => (isRollback === true ? this.state.rollBackWith(work) : work()));
+    return refused(withPath(entry), () => (isRollback === true ? this.storage.rollBackWith(work) : work()));
   }
 
   undo({ entry, untilMs }: StepOf<'undo'>): Promise<Refusal | undefined> {
@@ -135,7 +143,7 @@ export class ResourceSteps {
       if (this.isRollingBack) await this.folders.requireAnswer({ kind: original.kind, keys: [key] });
       await this.backendOf(original.kind).restore(key, original);
     };
-    const refusal = await refused(key, () => (isRollback === true ? this.state.rollBackWith(work) : work()));
+    const refusal = await refused(key, () => (isRollback === true ? this.storage.rollBackWith(work) : work()));
     return refusal === undefined ? undefined : { ...refusal, fault: 'node' };
   }
 

@@ -17,6 +17,7 @@ import { NO_GUARD, ProcessGuard, type Guard } from './guard/guard.js';
 import { fileCalls } from './file-calls.js';
 import { findHost, type HostSettings } from './host/host.js';
 import { FileSystems } from './backends/paths/file-systems.js';
+import { machineSite } from './machine-site.js';
 import { Performer } from './performer.js';
 import type { Backend, Clock, Surroundings } from './ports.js';
 import { BUS_PROBE, controlPlane } from './probes/control-plane.js';
@@ -174,14 +175,9 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
       (notice: Notice) => applier.hear(notice),
       (query) => look(applier, surroundings, query),
     );
-    const performer = new Performer(
-      state,
-      bus,
-      backends,
-      { ...surroundings, guard: guardOf(options, clock, log) },
-      clock,
-      log,
-    );
+    const guard = guardOf(options, clock, log);
+    const site = machineSite({ storage: state, backends, surroundings, guard, bus, clock, log });
+    const performer = new Performer(state, bus, site, clock, log);
     const own = { ...journal, originals: aliases.rekeyed(journal.originals) };
     const applier = new ApplierRun(start(settings, self, own, outside), clock, log, () => performer.wake());
     const running = performer.run(applier).finally(() => state.close());

@@ -99,7 +99,7 @@ describe('a silent target', () => {
     expect(settledAs(s.after(PAST_DEADLINE))).toEqual(['f0 unreachable']);
   });
 
-  it('gets the committed config as soon as it is heard again', () => {
+  it('gets the committed config as soon as it is heard from again', () => {
     const s = fleet();
     s.rolls('c1', NAMES);
     s.leaseEnds('f0', 'unreachable', { kind: 'unreachable', restored: false });

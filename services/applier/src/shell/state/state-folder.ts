@@ -7,6 +7,7 @@ import { newJournal, type Journal, type Original } from '../../core/index.js';
 import { parseConfig } from './config-text.js';
 import { decodeJournal, encodeJournal, isNewer } from './journal-text.js';
 import { removeHang } from './hang-file.js';
+import type { Storage } from '../ports.js';
 import { lockFolder } from './lock.js';
 import { OriginalStore, removeFrom } from './original-store.js';
 import { CONFIGS, ORIGINALS, refuseOtherFiles } from './own-file.js';
@@ -32,7 +33,7 @@ const RESTORE_MARGIN_BYTES = 4 * BLOCK_BYTES;
  * The state folder of one applier, held by a lock: `journal.json` (and `journal.prev.json`, the one before), configs by
  * hash, contents of originals by digest, and `reserve`, the space that a rollback needs when the disk is full.
  */
-export class StateFolder {
+export class StateFolder implements Storage {
   readonly contents: OriginalStore;
   /** `journal.json` cannot be used, so it must not replace the previous journal, which can. */
   private damaged = false;
