@@ -48,9 +48,39 @@ spec:
     ['a: 1\na: 2\n', '2 | a: 2'],
     [`a: ${'x'.repeat(200)}: y\n`, `1 | a: ${'x'.repeat(97)}`],
     ['kind: Fi\u001b[31mle\n', '1 | kind: Fi [31mle'],
+    ['kind: Fi\u202ele\n', '1 | kind: Fi le'],
   ])('shows the line of text that is not YAML or is hard to display: %j', async (text, line) => {
     const { err } = await cli(APPLY, {}, {}, text);
     expect(err).toContain(`\n      ${line}\n        | `);
+  });
+});
+
+describe('the mark is below the error', () => {
+  const marked = async (text: string): Promise<string | undefined> => {
+    const lines = (await cli(APPLY, {}, {}, text)).err.split('\n');
+    return lines[lines.findIndex((line) => line.includes('unknown kind')) + 2];
+  };
+  const behind = (note: string): Promise<string | undefined> =>
+    marked(`{ note: "${note}", kind: Flie, apiVersion: sluice.dev/v1alpha1 }`);
+
+  test.each([
+    ['wide characters', '日本語', 'xxxxxx'],
+    ['an emoji that consists of several characters', '👨\u200d👩\u200d👧', 'xx'],
+    ['a combining character', 'cafe\u0301', 'xxxx'],
+    ['a tab', 'a\tb', 'xxx'],
+  ])('behind %s', async (_what, note, asWide) => {
+    expect(await behind(note)).toBe(`        | ${' '.repeat(`{ note: "${asWide}", kind: `.length)}^^^^`);
+  });
+
+  test('in a long line, of which only the part around the error is shown', async () => {
+    // 40 UTF-16 code units are shown before the error: half an emoji, 15 whole ones, and 9 characters.
+    expect(await behind('👍'.repeat(50))).toBe(`        | ${' '.repeat(1 + 2 * 15 + '", kind: '.length)}^^^^`);
+  });
+
+  test('and as long as what is wrong, if that is wide', async () => {
+    expect(await marked('apiVersion: sluice.dev/v1alpha1\nmetadata: { name: a }\nkind: ファイル\n')).toBe(
+      '        |       ^^^^^^^^',
+    );
   });
 });
 

@@ -1,6 +1,8 @@
 import type { Reason } from '#libs/contracts';
 import type { FileProblem, Position } from '#libs/manifests';
 import type { PlacedReason } from '../output/exit.js';
+import { withoutObeyed } from '../output/readable.js';
+import { width } from '../output/table.js';
 import type { InputText } from './input-files.js';
 
 /** A part of a file that is not a manifest. */
@@ -32,18 +34,20 @@ function linesOf(input: InputText): readonly string[] {
 }
 const LINES = new WeakMap<InputText, readonly string[]>();
 
-/** How much of a long line is shown, and how much of that is before the mark. */
-const MOST_COLUMNS = 100;
+/** How many UTF-16 code units of a long line are shown, and how many of them before the mark. */
+const MOST_SHOWN = 100;
 const MOST_BEFORE = 40;
 
 function excerptOf(whole: string, { line, column, length }: Position): readonly string[] {
-  const first = whole.length <= MOST_COLUMNS ? 0 : Math.max(0, column - 1 - MOST_BEFORE);
-  // Characters that move the cursor of a terminal would move the mark too.
-  const shown = whole.slice(first, first + MOST_COLUMNS).replaceAll(/\p{Cc}/gu, ' ');
-  const before = column - 1 - first;
+  const first = whole.length <= MOST_SHOWN ? 0 : Math.max(0, column - 1 - MOST_BEFORE);
+  // Half an emoji is shown as a replacement character.
+  const shown = withoutObeyed(whole.slice(first, first + MOST_SHOWN)).toWellFormed();
+  const at = column - 1 - first;
   const number = String(line);
+  // A character can take no column of the terminal, or two.
+  const mark = '^'.repeat(Math.max(1, width(shown.slice(at, at + length))));
   return [
     `${number} | ${shown}`.trimEnd(),
-    `${' '.repeat(number.length)} | ${' '.repeat(before)}${'^'.repeat(Math.max(1, Math.min(length, shown.length - before)))}`,
+    `${' '.repeat(number.length)} | ${' '.repeat(width(shown.slice(0, at)))}${mark}`,
   ];
 }

@@ -8,7 +8,7 @@ import { overview } from './overview.js';
 import { planScreen } from './plan.js';
 import { reasonLines } from './reasons.js';
 import { counts, rolloutTree } from './rollout-tree.js';
-import { fit } from './table.js';
+import { fit, table } from './table.js';
 
 const text = (...lines: string[]): string => lines.join('\n');
 const pool = (name: string, part: Partial<PoolView> = {}): PoolView => ({
@@ -490,6 +490,27 @@ test('an event is one line with the important fields', () => {
 
 test('a line that is cut ends its colours', () => {
   expect(fit('\u001b[31mabcdef\u001b[39m', 4)).toBe('\u001b[31mabc…\u001b[39m');
+});
+
+test('columns are aligned and lines are cut where the terminal shows them', () => {
+  const family = '👨\u200d👩\u200d👧';
+  expect(
+    table(
+      ['WHAT', 'N'],
+      [
+        ['日本語', '1'],
+        ['cafe\u0301', '2'],
+        [family, '3'],
+        ['a\tb', '4'],
+      ],
+    ),
+  ).toBe(text('WHAT     N', '日本語   1', 'cafe\u0301     2', `${family}       3`, 'a b      4'));
+  expect(['日本語', 'cafe\u0301s', `${family}${family}`, 'a\tbcd'].map((line) => fit(line, 4))).toEqual([
+    '日…',
+    'caf…',
+    `${family}${family}`,
+    'a b…',
+  ]);
 });
 
 test('shows the first of very many reasons, and counts the others', () => {

@@ -16,6 +16,9 @@ export const readableText = (text: string): string =>
       : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 
+/** The text with a space for each of these characters, so that all others stay where they are. */
+export const withoutObeyed = (text: string): string => text.replaceAll(OBEYED, ' ');
+
 /** The value with every text in it readable. Most values are, and a fleet has many: only the others are copied. */
 export function readable<T>(value: T): T {
   if (typeof value === 'string') return readableText(value) as T;

@@ -1,4 +1,4 @@
-import { stripVTControlCharacters } from 'node:util';
+import stringWidth from 'string-width';
 import { roughDuration } from '#libs/manifests/lean';
 
 /** Columns aligned like in kubectl: upper-case headers, three spaces between columns, none at the end of a line. */
@@ -18,8 +18,8 @@ export function table(heads: readonly string[], rows: readonly (readonly string[
 /** `1 node` or `3 nodes`; `many` where the plural is not the word with an s. */
 export const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;
 
-/** The text on one line, so that nobody can forge a row. */
-export const oneLine = (text: string): string => text.replaceAll(/\s*\n\s*/g, ' ');
+/** The text on one line, so that nobody can forge a row, and without tabs, which end at any column. */
+export const oneLine = (text: string): string => text.replaceAll(/\s*\n\s*|\t/g, ' ');
 
 /** How long ago that was; empty if there is no time. */
 export function age(since: string, now: Date): string {
@@ -27,25 +27,31 @@ export function age(since: string, now: Date): string {
   return Number.isNaN(ms) ? '' : roughDuration(Math.max(0, ms));
 }
 
-/** How many columns of a terminal a text takes. */
-export const width = (text: string): number => [...stripVTControlCharacters(text)].length;
+/** How many columns of a terminal a text takes: a character may take none or two, and a colour takes none. */
+export const width = (text: string): number => stringWidth(text);
 export const pad = (text: string, to: number): string => text + ' '.repeat(Math.max(0, to - width(text)));
 
-/** A colour's escape sequence, or one character. */
-const PIECE = new RegExp('\\u001b\\[[0-9;]*m|[^]', 'gu');
+const ESCAPE = /(\u001b\[[0-9;]*m)/u;
+const CHARACTERS = new Intl.Segmenter();
+
+/** Colours, and characters as people see them. */
+const piecesOf = (line: string): readonly string[] =>
+  line
+    .split(ESCAPE)
+    .flatMap((part) => (ESCAPE.test(part) ? [part] : Array.from(CHARACTERS.segment(part), ({ segment }) => segment)));
 
 /** The text cut to fit, with an ellipsis if something was cut. */
 export function fit(text: string, columns: number): string {
-  if (width(text) <= columns) return text;
+  const line = text.replaceAll('\t', ' ');
+  if (width(line) <= columns) return line;
   let left = columns - 1;
   let result = '';
-  // Escape sequences take no column and are kept, so that a colour that starts also ends.
-  for (const [part] of text.matchAll(PIECE)) {
-    if (part.startsWith('\u001b')) result += part;
-    else if (left > 0) {
-      result += part;
-      left -= 1;
-      if (left === 0) result += '…';
+  for (const piece of piecesOf(line)) {
+    // A colour takes no column and is kept, so that one that starts also ends.
+    if (piece.startsWith('\u001b')) result += piece;
+    else if (left >= 0) {
+      left -= width(piece);
+      result += left >= 0 ? piece : '…';
     }
   }
   return result;
