@@ -61,8 +61,8 @@ const FILES =
   /^(journal|journal\.prev|hang|frr|guard)\.json(\.tmp|\.new|\.new\.tmp)?$|^(lock|reserve|guard|guard\.log)$/;
 
 /**
- * Throws StateError if something else is where the applier has its folders, or its files at the top. Opens nothing. What
- * is wrong in the folders is found when it is used: a config is then fetched again.
+ * Throws StateError if something else is where the applier has its folders, or its files at the top. Opens nothing.
+ * What is wrong in the folders is found when it is used: a config is then fetched again.
  */
 export function refuseOtherFiles(folder: string): void {
   for (const name of [CONFIGS, ORIGINALS]) {
