@@ -16,6 +16,7 @@ export * from './kinds/layer2-network.js';
 export * from './kinds/link.js';
 export * from './kinds/pool.js';
 export * from './kinds/probe.js';
+export * from './kinds/functions/function-review.js';
 export * from './kinds/registry.js';
 export * from './kinds/rollout-policy.js';
 export * from './kinds/route-filter.js';

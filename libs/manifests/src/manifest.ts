@@ -4,7 +4,7 @@ import { Nested, Optional, type Problem, type Stage } from './shape/checked.js';
 import { AnyObject, Exactly, LabelMap, Text } from './shape/forms.js';
 import { knownWords } from './shape/nearest.js';
 import { isObject, placeOf, readShape, typeName } from './shape/reader.js';
-import { FRAGMENT_NAME, SHORT_NAME } from './fragment-name.js';
+import { FRAGMENT_NAME } from './fragment-name.js';
 import { jsonProblems } from './json-form.js';
 import { KINDS, kindOf, literalFields } from './kinds/registry.js';
 import type { Kind } from './kinds/kind.js';
@@ -127,8 +127,8 @@ function kindProblems(document: Readonly<Record<string, unknown>>, kind: Kind | 
   const at = 'metadata.name';
   if (kind.reservedNames?.includes(name) === true)
     return [{ at, code: 'reserved-name', message: `a ${kind.name} cannot be named ${name}` }];
-  const problem = kind.hasShortName === true ? SHORT_NAME.problem(name) : undefined;
-  return problem === undefined ? [] : [{ at, code: SHORT_NAME.code, message: problem }];
+  const problem = kind.nameForm?.problem(name);
+  return problem === undefined ? [] : [{ at, code: 'bad-name', message: problem }];
 }
 
 const KIND_NAMES = KINDS.map(({ name }) => name);

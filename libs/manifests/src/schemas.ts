@@ -1,7 +1,6 @@
 import { aboutOf, descriptionOf } from './shape/description.js';
 import { definitionsOf, withTemplates } from './shape/json-schema.js';
 import type { Schema } from './shape/checked.js';
-import { SHORT_NAME } from './fragment-name.js';
 import { ContentSource } from './kinds/file.js';
 import { KINDS } from './kinds/registry.js';
 import type { Kind } from './kinds/kind.js';
@@ -19,7 +18,7 @@ function schemaOf(kind: Kind): Schema {
   const metadata = { $ref: `#/definitions/${Metadata.name}` };
   const names = [
     ...(kind.reservedNames ?? []).map((name) => ({ not: { const: name } })),
-    ...(kind.hasShortName === true ? [SHORT_NAME.schema] : []),
+    ...(kind.nameForm === undefined ? [] : [kind.nameForm.schema]),
   ].map((name) => ({ properties: { name } }));
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { describeOnKube, establish } from '#libs/testing';
+import { GOOD_OBJECTS } from '../kinds/functions/function-kinds.fixture.js';
 import { KINDS } from '../kinds/registry.js';
 import { BAD, GOOD } from '../manifest.fixture.js';
 import type { Manifest } from '../manifest.js';
@@ -58,7 +59,7 @@ describeOnKube('the definitions of custom resources', (world) => {
     expect(resources.filter(({ name }) => name.endsWith('/status')).length).toBe(whole.length);
   });
 
-  it.each([...GOOD, ...GOOD_NETWORKS])('accept %s', async (_what, manifest) => {
+  it.each([...GOOD, ...GOOD_NETWORKS, ...GOOD_OBJECTS])('accept %s', async (_what, manifest) => {
     const { code, body } = await dryRun(manifest);
     expect({ code, message: (body as { readonly message?: string }).message }).toEqual({
       code: 201,

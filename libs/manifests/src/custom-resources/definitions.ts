@@ -1,6 +1,6 @@
 import type { Schema } from '../shape/checked.js';
 import { aboutOf, descriptionOf } from '../shape/description.js';
-import { FRAGMENT_NAME, SHORT_NAME } from '../fragment-name.js';
+import { FRAGMENT_NAME } from '../fragment-name.js';
 import { KINDS } from '../kinds/registry.js';
 import type { Kind } from '../kinds/kind.js';
 import { API_VERSION, ManifestHead, Metadata } from '../manifest.js';
@@ -33,6 +33,21 @@ const NAMES: Readonly<Record<string, Naming>> = {
   Layer2Network: ['layer2networks', 'sl2net', 'VLAN:.spec.id:integer', 'VNI:.spec.vni:integer'],
   RoutingTable: ['routingtables', 'srtable', 'Table:.spec.tableId:integer'],
   BgpPeering: ['bgppeerings', 'sbgp', 'Network:.spec.network', 'Remote-AS:.spec.remoteAs:integer'],
+  Mwan3Policy: ['mwan3policies', 'smwpol'],
+  Mwan3Rule: ['mwan3rules', 'smwrule', 'Policy:.spec.policy'],
+  FirewallZone: ['firewallzones', 'sfwzone', 'Networks:.spec.network'],
+  FirewallRule: ['firewallrules', 'sfwrule', 'From:.spec.src', 'To:.spec.dest', 'Target:.spec.target'],
+  FirewallSNAT: ['firewallsnats', 'sfwsnat', 'To:.spec.dest', 'Sender:.spec.src_dip'],
+  FirewallDNAT: ['firewalldnats', 'sfwdnat', 'From:.spec.src', 'Receiver:.spec.dest_ip'],
+  FirewallForwarding: ['firewallforwardings', 'sfwfwd', 'From:.spec.src', 'To:.spec.dest'],
+  IpsecProposal: ['ipsecproposals', 'sipprop', 'Encryption:.spec.encryption_algorithm', 'Hash:.spec.hash_algorithm'],
+  IpsecHost: ['ipsechosts', 'siphost', 'Remote:.spec.remote'],
+  IpsecSite: ['ipsecsites', 'sipsite', 'Remote:.spec.remote'],
+  CNFNAT: ['cnfnats', 'scnfnat', 'Target:.spec.target'],
+  CNFRoute: ['cnfroutes', 'scnfroute', 'Destination:.spec.dst', 'Gateway:.spec.gw', 'Device:.spec.dev'],
+  CNFRouteRule: ['cnfrouterules', 'scnfrrule', 'Source:.spec.src', 'Destination:.spec.dst', 'Table:.spec.table'],
+  NetworkFirewallRule: ['networkfirewallrules', 'snfwrule', 'From:.spec.src', 'To:.spec.dest', 'Target:.spec.target'],
+  SdewanApplication: ['sdewanapplications', 'ssdapp', 'Addresses:.spec.iplist'],
   Pool: [
     'pools',
     'spool',
@@ -99,7 +114,7 @@ function definitionOf(kind: Kind) {
           name: {
             description: descriptionOf(Metadata, 'name'),
             type: 'string',
-            ...(kind.hasShortName === true ? SHORT_NAME : FRAGMENT_NAME).schema,
+            ...(kind.nameForm ?? FRAGMENT_NAME).schema,
           },
         },
       },

@@ -1,5 +1,6 @@
 import { About, Fields } from '../shape/description.js';
 import { patternForm, TextList } from '../shape/forms.js';
+import { SHORT_NAME } from '../fragment-name.js';
 import { NodeSpec, type Kind } from './kind.js';
 
 /** One argument, without characters that the shell of a boot loader could split or expand. */
@@ -24,5 +25,5 @@ export const kernelArguments: Kind = {
   spec: KernelArgumentsSpec,
   role: 'state',
   // GRUB reads them from a file with this name.
-  hasShortName: true,
+  nameForm: SHORT_NAME,
 };

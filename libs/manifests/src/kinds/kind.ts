@@ -1,7 +1,7 @@
 import type { Fragment } from '#libs/contracts';
 import { Fields } from '../shape/description.js';
 import { Nested, Optional, WhenAbsent, type Class } from '../shape/checked.js';
-import { Word } from '../shape/forms.js';
+import { Word, type TextForm } from '../shape/forms.js';
 import { NodeSelector, SELECTOR_ABSENT } from '../selector.js';
 
 /** The fields that every spec has. */
@@ -37,10 +37,10 @@ export interface Kind {
    * Other names on a node that no other fragment may claim: absolute paths, and names such as `sysctl vm.swappiness`.
    * Accepts any spec.
    */
-  readonly claims?: (spec: Readonly<Record<string, unknown>>) => readonly string[];
+  readonly claims?: (spec: Readonly<Record<string, unknown>>, name: string) => readonly string[];
   /** The fields of a spec without templates. Accepts any spec. */
   readonly literal?: (spec: Readonly<Record<string, unknown>>) => readonly string[];
   readonly reservedNames?: readonly string[];
-  /** The name is a token of subjects or a part of a file name, and must be a DNS label. */
-  readonly hasShortName?: true;
+  /** The form of the name, if not every DNS subdomain can be one. */
+  readonly nameForm?: TextForm;
 }

@@ -1,6 +1,7 @@
 import { About, Fields } from '../shape/description.js';
 import { Nested, NestedList, Optional } from '../shape/checked.js';
 import { CountOrPercent, Duration, patternForm, TextList, Word } from '../shape/forms.js';
+import { SHORT_NAME } from '../fragment-name.js';
 import { DrainSpec } from './drain.js';
 import { SelectingSpec, type Kind } from './kind.js';
 
@@ -80,5 +81,5 @@ export const pool: Kind = {
   role: 'policy',
   ownsPath: false,
   reservedNames: ['default'],
-  hasShortName: true,
+  nameForm: SHORT_NAME,
 };

@@ -3,6 +3,7 @@ import { directory } from './directory.js';
 import { disruptionPolicy } from './disruption-policy.js';
 import { exec } from './exec.js';
 import { file } from './file.js';
+import { functionKinds } from './functions/function-specs.js';
 import { kernelArguments } from './kernel-arguments.js';
 import type { Kind } from './kind.js';
 import { layer2Network } from './layer2-network.js';
@@ -31,6 +32,7 @@ export const KINDS: readonly Kind[] = [
   layer2Network,
   routingTable,
   bgpPeering,
+  ...functionKinds,
   pool,
   disruptionPolicy,
   rolloutPolicy,
@@ -48,8 +50,9 @@ export const ownsPath = (name: string): boolean => BY_NAME.get(name)?.ownsPath =
 /** What an entry claims besides its own `path`: names that no other fragment of the node may claim. */
 export const claimsOf = (entry: {
   readonly kind: string;
+  readonly name: string;
   readonly spec: Readonly<Record<string, unknown>>;
-}): readonly string[] => BY_NAME.get(entry.kind)?.claims?.(entry.spec) ?? [];
+}): readonly string[] => BY_NAME.get(entry.kind)?.claims?.(entry.spec, entry.name) ?? [];
 
 /** The fields of a spec without templates. */
 export const literalFields = (kind: string, spec: Readonly<Record<string, unknown>>): readonly string[] =>

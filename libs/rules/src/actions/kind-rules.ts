@@ -1,5 +1,5 @@
 import { fragmentId, type Action, type ConfigEntry } from '#libs/contracts';
-import { NETWORK_KINDS, normalPath, ownsPath, type NetworkKind } from '#libs/manifests';
+import { FUNCTION_KINDS, NETWORK_KINDS, normalPath, ownsPath, type NetworkKind } from '#libs/manifests';
 import { longestFile, longestSysctl, type EffectivePolicy, type Ruling } from './effective-policy.js';
 
 const NONE: Action = { kind: 'none' };
@@ -54,6 +54,16 @@ const RULES: ReadonlyMap<string, KindRules> = new Map<string, KindRules>([
   ['Exec', { own: nothing }],
   ['Probe', { own: nothing, always: 'a probe changes nothing' }],
   ...NETWORK_KINDS.map((kind): [string, KindRules] => [kind, network(kind)]),
+  // A policy with fewer actions would leave the service on the old config.
+  ...FUNCTION_KINDS.map(({ kind, after }): [string, KindRules] => [
+    kind,
+    after === undefined
+      ? { own: nothing, always: `a ${kind} takes effect at once` }
+      : {
+          own: () => [{ kind: after.action, unit: after.service }],
+          always: `the service ${after.service} reads it then`,
+        },
+  ]),
 ]);
 
 /**

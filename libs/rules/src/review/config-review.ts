@@ -12,6 +12,7 @@ import {
 import {
   checkRendered,
   claimsOf,
+  functionReasons,
   MAX_CONFIG_BYTES,
   normalPath,
   objectRefOf,
@@ -39,6 +40,7 @@ export function reviewConfig(config: Config, node: ReviewedNode): readonly Reaso
     ...sizeReasons(config),
     ...conflictReasons(config, aliasesOf(node.capabilities)),
     ...networkReasons(config, holds),
+    ...functionReasons(config),
     ...objectReasons(config, node.missingObjects),
     ...config.fragments.flatMap((entry) => entryCapabilities(entry, node.capabilities)),
   ];
