@@ -79,7 +79,7 @@ async function change(
   const expectedField = /^(spec\.)?\w{1,60}$/.test(field ?? '') ? (field as string) : '';
   const names = (reason: Reason): boolean =>
     reason.message !== '' && `${reason.fragment} ${reason.field} ${reason.message}`.includes(expectedField);
-  const whole = ['not-json', 'too-large', 'bad-source', 'too-deep', 'truncated', 'not-unicode'];
+  const whole = ['not-json', 'bad-id', 'too-large', 'bad-source', 'too-deep', 'truncated', 'not-unicode'];
   return reasons.some((reason) => names(reason) || whole.includes(reason.code))
     ? []
     : [`${description}: no reason names ${expectedField}: ${JSON.stringify(reasons).slice(0, 500)}`];

@@ -1,6 +1,7 @@
 import type { Chance } from '../../simulation/world/chance.js';
 import { junk, unreadable, type Example, type Junk } from '../junk.js';
 import type { DeliveredJunk } from './door.js';
+import { FUNCTION_SPECS } from './function-specs.js';
 import { oddHeaders } from './headers.js';
 
 const NOBODY = { matchLabels: { role: 'nobody' } };
@@ -93,6 +94,7 @@ export const SPECS: Readonly<Record<string, Example>> = {
     keepaliveTime: '30s',
     bfd: true,
   },
+  ...FUNCTION_SPECS,
 };
 
 const SOURCES = ['fuzz', 'fuzz', 'fuzz', 'UPPER', 'a.b.c', '__proto__', '-', 'ü', 'x'.repeat(200)];
@@ -117,7 +119,7 @@ export function badChange(chance: Chance): DeliveredJunk {
 function badSpec(chance: Chance): Junk {
   const kind = chance.pick(Object.keys(SPECS));
   const { body, what, field } = junk(chance, SPECS[kind] as Example);
-  const text = `{"apply":[{"apiVersion":"sluice.dev/v1alpha1","kind":"${kind}","metadata":{"name":"fuzz-${chance.integer(1, 9)}"},"spec":`;
+  const text = `{"apply":[{"apiVersion":"sluice.dev/v1alpha1","kind":"${kind}","metadata":{"name":"fuzz${chance.integer(1, 9)}"},"spec":`;
   return {
     what: `${kind}: ${what}`,
     body: Buffer.concat([Buffer.from(text), body, Buffer.from('}]}')]),
