@@ -328,6 +328,38 @@ test('a plan counts per pool, groups differences, and sums up', () => {
   );
 });
 
+test('a rollout names the limit of its change as such, because its pools may allow fewer nodes', () => {
+  const limited = rolloutView({ nodes: 6, applied: 1, maxUnavailable: 5 });
+  expect(counts(limited, PLAIN)).toBe('1/6 applied  at most 5 at once by its own limit');
+});
+
+test.each([
+  [undefined, 'would change'],
+  [2, 'would change, at most 2 at once over all pools'],
+  [3, 'would change, at most 2 at once over all pools: their budgets allow fewer than the 3 of the change'],
+])('a plan with maxUnavailable %j says how many nodes change at once', (maxUnavailable, words) => {
+  const node = (name: string, of: string): PlannedNode => ({
+    node: name,
+    pool: of,
+    from: '',
+    to: '',
+    actions: [],
+    changed: [],
+  });
+  const plan = {
+    rejected: [],
+    warnings: [],
+    waitsFor: [],
+    ...(maxUnavailable === undefined ? {} : { maxUnavailable }),
+    // One node of the pool edge changes, so its budget of 3 lets one node change.
+    nodes: [node('e-1', 'edge'), node('w-1', 'workers'), node('w-2', 'workers')],
+    pools: { edge: { nodes: 1, budget: 3 }, workers: { nodes: 2, budget: 1 } },
+    touched: 3,
+    unchanged: 0,
+  };
+  expect(planScreen(plan, PLAIN).split('\n')[0]).toBe(`3 nodes in 2 pools ${words}`);
+});
+
 test('a diff of configs shows a file line by line, and added and removed fragments', () => {
   const file = (content: string) => ({ kind: 'File', name: 'motd', spec: { path: '/etc/motd', content } });
   expect(

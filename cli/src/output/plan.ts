@@ -56,12 +56,24 @@ function driftLines({ overwritesDrift = [] }: PlanAnswer, colours: Colours): str
   return [`  ${colours.yellow('!')} the change overwrites ${drift}: see sluice get drift`];
 }
 
-function heading({ nodes, pools, maxUnavailable }: PlanAnswer, colours: Colours): string {
+function heading(plan: PlanAnswer, colours: Colours): string {
+  const { nodes, pools } = plan;
   if (nodes.length === 0) return 'No nodes would change.';
   const names = Object.keys(pools).length || new Set(nodes.map(({ pool }) => pool)).size;
-  return colours.bold(
-    `${count(nodes.length, 'node')} in ${count(names, 'pool')} would change${maxUnavailable === undefined ? '' : `, at most ${maxUnavailable} at once over all pools`}`,
+  return colours.bold(`${count(nodes.length, 'node')} in ${count(names, 'pool')} would change${paceText(plan)}`);
+}
+
+/** How many nodes change at once if the change has a limit of its own: the pools may allow fewer. */
+function paceText({ nodes, pools, maxUnavailable }: PlanAnswer): string {
+  if (maxUnavailable === undefined) return '';
+  const budgets = new Map(Object.entries(pools));
+  const atOnce = [...Map.groupBy(nodes, ({ pool }) => pool)].reduce(
+    (sum, [pool, { length }]) => sum + Math.min(length, budgets.get(pool)?.budget ?? length),
+    0,
   );
+  return atOnce < maxUnavailable
+    ? `, at most ${atOnce} at once over all pools: their budgets allow fewer than the ${maxUnavailable} of the change`
+    : `, at most ${maxUnavailable} at once over all pools`;
 }
 
 function poolTable(plan: PlanAnswer): string {

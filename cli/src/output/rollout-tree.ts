@@ -88,7 +88,7 @@ export function counts(rollout: RolloutView, colours: Colours): string {
     bad > 0 ? `(${rollout.maxFailures} allowed)` : '',
     rollout.deferred > 0 ? colours.yellow(`deferred ${rollout.deferred}`) : '',
     rollout.maxUnavailable > 0 && rollout.phase === 'rolling'
-      ? `at most ${rollout.maxUnavailable} at once over all pools`
+      ? `at most ${rollout.maxUnavailable} at once by its own limit`
       : '',
   ]
     .filter((part) => part !== '')
