@@ -1,6 +1,7 @@
 import type { Inspection } from '#libs/client';
 import {
   byAge,
+  holdersOf,
   isUnread,
   SERVICES,
   type ChangeView,
@@ -13,7 +14,6 @@ import {
 } from '#libs/contracts';
 import { failingEverywhere } from '#libs/rules';
 import { unreadText } from '../change/change-not-found.js';
-import { holdersOf } from '../output/holders.js';
 import { failingText } from '../output/marks.js';
 import { count } from '../output/table.js';
 

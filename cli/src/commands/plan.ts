@@ -1,6 +1,7 @@
 import type { NewObject } from '#libs/client';
 import {
   fragmentId,
+  wayOut,
   type Fragment,
   type PlanAnswer,
   type PlannedPool,
@@ -20,7 +21,6 @@ import {
 import type { StrategyFlags } from '../change/strategy.js';
 import { lookFirst } from '../change/look-first.js';
 import { readManifestInput } from '../input/manifest-input.js';
-import { wayOut } from '../output/holders.js';
 import { planScreen } from '../output/plan.js';
 import type { Session } from '../connection/session.js';
 import { objectSizes, objectText } from './get-objects.js';

@@ -39,6 +39,13 @@ test.each([
   ],
   ['reverting', {}, { phase: 'reverting' as const, reason: 'n1 is invalid' }, 'failed (n1 is invalid); rolling back'],
   [
+    'stalled',
+    {},
+    { phase: 'reverting' as const, reason: 'n1 is invalid', stalledBy: ['n2'] },
+    'failed (n1 is invalid); the rollback is stalled: waits for n2; bring the nodes back, or continue without one: ' +
+      'sluice skip NODE, or sluice remove NODE if it is gone for good',
+  ],
+  [
     'under-way',
     {},
     { worst: [{ node: 'n1', pool: 'w', state: 'applying', reason: '', since: '' }] },

@@ -1,6 +1,5 @@
 import type { ChangeView, DrainView, PoolView, ReviewView, RolloutView } from '#libs/contracts';
-import { isChangeId } from '#libs/contracts';
-import { holdersOf } from '../output/holders.js';
+import { isChangeId, stalledText } from '#libs/contracts';
 import { EXIT, type ExitCode } from '../output/exit.js';
 import { unreadText } from '../change/change-not-found.js';
 import { changeStatus } from '../change/change-status.js';
@@ -61,7 +60,7 @@ export function whyChange(
 ): Why {
   const { word, detail } = changeStatus(change, rollout);
   const stalledBy = rollout?.stalledBy ?? [];
-  const failed = `failed (${detail || 'no reason given'})`;
+  const failed = `failed (${rollout?.reason || 'no reason given'})`;
   switch (word) {
     case 'rejected':
       return answer('rejected', `rejected: ${rejectionOf(change, review)}`);
@@ -80,10 +79,10 @@ export function whyChange(
         `paused${detail === '' ? '' : `: ${detail}`}; continue with sluice resume ${change.change}`,
       );
     case 'stalled':
-      return answer('stalled', stalledText(stalledBy, pools), stalledBy);
+      return answer('stalled', stalledText(stalledBy, pools.values()), stalledBy);
     case 'reverting':
       return stalledBy.length > 0
-        ? answer('stalled', `${failed}; the rollback is ${stalledText(stalledBy, pools)}`, stalledBy)
+        ? answer('stalled', `${failed}; the rollback is ${stalledText(stalledBy, pools.values())}`, stalledBy)
         : answer('reverting', `${failed}; rolling back`, active(rollout));
     case 'rolling':
       return rolling(rollout as RolloutView, pools, drains);
@@ -128,11 +127,6 @@ const unread = (change: string): Why =>
     'published',
     `${unreadText([change])}: it waits for the merger; sluice doctor shows why the merger does not read it`,
   );
-
-function stalledText(nodes: readonly string[], pools: ReadonlyMap<string, PoolView>): string {
-  const { text, wayOut } = holdersOf(nodes, pools.values());
-  return `stalled: waits for ${text}; ${wayOut}`;
-}
 
 function deferredText(nodes: number): string {
   if (nodes === 0) return '';

@@ -4,6 +4,7 @@ export * from './config.js';
 export * from './drift.js';
 export * from './enums.js';
 export * from './facts.js';
+export * from './holders.js';
 export * from './labels.js';
 export * from './names.js';
 export * from './path-aliases.js';

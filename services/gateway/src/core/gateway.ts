@@ -6,7 +6,7 @@ import { declaredOf } from './definitions.js';
 import { rolloutActions, type RolloutAction } from './rollouts.js';
 import { desiredOf, isOffAllNodes, type PublishedState, publishedStateOf, triedAgainAtMs } from './published-state.js';
 import type { Memory, State } from './state.js';
-import { statusOf } from './status.js';
+import { stallOf, statusOf } from './status.js';
 
 /*
  * Invariants:
@@ -122,6 +122,7 @@ const basisOf = (
 ): readonly unknown[] => [
   change,
   rollouts.get(change.change),
+  stallOf(rollouts.get(change.change), pools),
   reached.get(id),
   definitions.kinds.get(kind),
   ...(kind === 'Pool' ? [pools.get(name), admission?.words, ofPool.get(name)?.words] : []),

@@ -102,14 +102,14 @@ function wishOf(
 }
 
 function statusOfRollout(
-  { steered, drainTroubles }: State,
+  { steered, drainTroubles, pools }: State,
   change: Change,
   view: RolloutView | undefined,
   { generation, status: before }: RolloutResource,
   observed: number,
   at: string,
 ): Status {
-  const { phase, message, drafts } = tellOf(change, view);
+  const { phase, message, drafts } = tellOf(change, view, pools);
   const refusal = steered.get(change.change);
   const trouble = drainTroubles.ofChange.get(change.change);
   const words = [message, refusal?.generation === generation ? refusal.refusal : '', trouble?.words ?? '']

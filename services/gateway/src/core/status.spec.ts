@@ -69,3 +69,37 @@ describe('the status of a committed object', () => {
     expect(world.objects.get('File/a')?.status).toMatchObject({ inSync: false, change: 'c2' });
   });
 });
+
+describe('the status of a rollout that is stalled', () => {
+  const world = (): GatewayWorld => new GatewayWorld().restart().apply('a', '1').rest().show('c1', 'rolling');
+  const heldBy = (because: string): PoolView =>
+    ({ unavailable: [{ node: 'n1', because, lease: '' }] }) as Partial<PoolView> as PoolView;
+
+  it('says which nodes it waits for, why they are unavailable, and how to continue', () => {
+    const stalled = world().rollout('c1', { stalledBy: ['n1', 'n2'] });
+    stalled.state.pools.set('edge', heldBy('taken by kured: a new kernel'));
+    const status = stalled.rest().objects.get('File/a')?.status;
+    const message =
+      'stalled: waits for n1 (taken by kured: a new kernel), n2; give taken nodes back with sluice give NODE --owner OWNER; ' +
+      'bring the nodes back, or continue without one: sluice skip NODE, or sluice remove NODE if it is gone for good';
+    expect(status).toMatchObject({ phase: 'Stalled', message });
+    expect(stalled.rollouts.get('c1')?.status).toMatchObject({ phase: 'Stalled', message });
+  });
+
+  it('follows the reason', () => {
+    const stalled = world().rollout('c1', { stalledBy: ['n1'] });
+    stalled.state.pools.set('edge', heldBy('NotReady'));
+    stalled.rest();
+    stalled.state.pools.set('edge', heldBy('taken by kured'));
+    expect(stalled.rest().objects.get('File/a')?.status?.message).toMatch(/^stalled: waits for n1 \(taken by kured\);/);
+  });
+
+  it('says in a rollback why the change failed, too', () => {
+    const stalled = world().rollout('c1', { phase: 'reverting', reason: 'n3 is invalid', stalledBy: ['n1'] });
+    stalled.state.pools.set('edge', heldBy('unknown'));
+    expect(stalled.rest().objects.get('File/a')?.status).toMatchObject({
+      phase: 'Reverting',
+      message: expect.stringMatching(/^n3 is invalid; the rollback is stalled: waits for n1 \(unknown\); bring/),
+    });
+  });
+});

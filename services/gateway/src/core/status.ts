@@ -1,4 +1,4 @@
-import type { PoolView, Reason, RolloutView } from '#libs/contracts';
+import { stalledText, type PoolView, type Reason, type RolloutView } from '#libs/contracts';
 import { durationText, pluralOf } from '#libs/manifests';
 import { certificateLine, type CertificateStatus } from './admission/certificate.js';
 import type { Change } from './changes.js';
@@ -32,7 +32,7 @@ export function statusOf(state: State, resource: Resource, published: PublishedS
       const { change } = published;
       const rollout = state.rollouts.get(change.change);
       const isRolledBack = published.state === 'failed' && change.phase === 'committed';
-      const story = isRolledBack ? rolledBack(change, resource) : tellOf(change, rollout, resource);
+      const story = isRolledBack ? rolledBack(change, resource) : tellOf(change, rollout, state.pools, resource);
       const counts = { change: change.change, ...countsOf(change, rollout) };
       const againMs = published.state === 'failed' ? againAfterMs(state, resource, change) : undefined;
       if (resource.deleting)
@@ -74,7 +74,12 @@ const ACCEPTED: ConditionDraft = ['Accepted', 'True', 'Accepted'];
 const VALIDATED: ConditionDraft = ['Validated', 'True', 'Validated'];
 
 /** The status of a change: phase, one line, and conditions. */
-export function tellOf(change: Change, rollout: RolloutView | undefined, of?: Resource): ChangeStatus {
+export function tellOf(
+  change: Change,
+  rollout: RolloutView | undefined,
+  pools: State['pools'],
+  of?: Resource,
+): ChangeStatus {
   switch (change.phase) {
     case 'published': {
       const message = `published as ${change.change}; waiting for the merger`;
@@ -94,10 +99,10 @@ export function tellOf(change: Change, rollout: RolloutView | undefined, of?: Re
     }
     case 'validated':
     case 'rolling':
-      return rolling(rollout);
+      return rolling(rollout, pools);
     case 'committed': {
       // The two views arrive one after the other: Ready is shown only with the matching counts.
-      if (rollout?.phase === 'rolling') return rolling(rollout);
+      if (rollout?.phase === 'rolling') return rolling(rollout, pools);
       const deferred =
         rollout === undefined || rollout.deferred === 0
           ? ''
@@ -158,17 +163,20 @@ const storyOf = (
   drafts: [...drafts, ['Progressing', 'True', reason, message], ['Ready', 'False', reason, message]],
 });
 
-function rolling(rollout: RolloutView | undefined): ChangeStatus {
-  const [phase, message] = wordOf(rollout);
+function rolling(rollout: RolloutView | undefined, pools: State['pools']): ChangeStatus {
+  const [phase, message] = wordOf(rollout, stallOf(rollout, pools));
   return storyOf(phase, message, phase, ACCEPTED, VALIDATED);
 }
 
-function wordOf(rollout: RolloutView | undefined): readonly [phase: string, message: string] {
-  if (rollout?.phase === 'reverting' || rollout?.phase === 'reverted') return ['Reverting', rollout.reason];
+/** What a stalled rollout waits for; empty if it is not stalled. */
+export const stallOf = (rollout: RolloutView | undefined, pools: State['pools']): string =>
+  rollout === undefined || rollout.stalledBy.length === 0 ? '' : stalledText(rollout.stalledBy, pools.values());
+
+function wordOf(rollout: RolloutView | undefined, stall: string): readonly [phase: string, message: string] {
+  if (rollout?.phase === 'reverting' || rollout?.phase === 'reverted')
+    return ['Reverting', stall === '' ? rollout.reason : `${rollout.reason}; the rollback is ${stall}`];
   if (rollout?.paused === true) return ['Paused', rollout.reason];
-  if (rollout !== undefined && rollout.stalledBy.length > 0)
-    return ['Stalled', `stalled by ${rollout.stalledBy.join(', ')}`];
-  return ['Rolling', rollout?.reason ?? ''];
+  return stall === '' ? ['Rolling', rollout?.reason ?? ''] : ['Stalled', stall];
 }
 
 /** Prefers the reasons of the object itself: others in the same change may have been refused too. */

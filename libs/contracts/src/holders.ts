@@ -1,4 +1,4 @@
-import type { PoolView } from '#libs/contracts';
+import type { PoolView } from './views.js';
 
 /** The nodes that stall a rollout, with the reason of each that is known, and how to continue. */
 export interface Holders {
@@ -7,6 +7,12 @@ export interface Holders {
 }
 
 const SHOWN = 5;
+
+/** What a stalled rollout waits for, why, and how to continue. */
+export function stalledText(nodes: readonly string[], pools: Iterable<PoolView>): string {
+  const { text, wayOut: way } = holdersOf(nodes, pools);
+  return `stalled: waits for ${text}; ${way}`;
+}
 
 export function holdersOf(nodes: readonly string[], pools: Iterable<PoolView>): Holders {
   const because = new Map([...pools].flatMap(({ unavailable }) => unavailable.map((one) => [one.node, one.because])));
