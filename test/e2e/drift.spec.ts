@@ -1,5 +1,6 @@
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { FactOf, PlanAnswer } from '#libs/contracts';
 import { until } from '#libs/testing';
 import { fleetFixture } from './fleet.js';
 import { file, manifest, pool } from './manifests.js';
@@ -10,7 +11,7 @@ const APP = '/etc/app.conf';
 const app = (content: string) => manifest('File', 'app.conf', { nodeSelector: {}, path: APP, content });
 
 describe('a manual change on a node', () => {
-  const stage = fleetFixture({ sizes: [NODES, 1, 1], systemctl: join(ROOT, 'test/chaos/host/systemctl.sh') });
+  const stage = fleetFixture({ sizes: [NODES, 2, 1], systemctl: join(ROOT, 'test/chaos/host/systemctl.sh') });
 
   /** The content with which the unit was started. Undefined if it was not started since the file was removed. */
   const runs = (node: string): string | undefined => {
@@ -77,5 +78,50 @@ describe('a manual change on a node', () => {
     await fleet.processes.stop('appliers');
     fleet.startAppliers('appliers');
     await until(() => content() === 'configured again\n', 'the committed config follows');
+  });
+
+  test('changes as the plan says, if a change of the pool no longer keeps it', async () => {
+    const { fleet } = stage;
+    const [behind = '', current = ''] = fleet.nodesOf('core');
+    const core = (drift: string): object => pool('core', 1, { drift });
+    const app = (node: string): string | undefined => fleet.folders.files(node)[APP];
+    const drifts = async (node: string): Promise<void> => {
+      await fleet.when('leases', node, ({ phase }) => phase === 'released');
+      fleet.folders.plant(node, { [APP]: 'edited by hand\n' });
+      await fleet.processes.stop('appliers');
+      fleet.startAppliers('appliers');
+      await fleet.when('status', node, ({ drifted }) => drifted.length > 0);
+    };
+    /** The nodes that the change of a pool changes, according to the plan and to the leases. */
+    const planned = async (drift: string): Promise<readonly string[]> => {
+      const path = join(fleet.data, `${drift}.json`);
+      writeFileSync(path, JSON.stringify(core(drift)));
+      const { stdout } = await fleet.cli('plan', '-f', path, '-o', 'json');
+      return (JSON.parse(stdout) as PlanAnswer).nodes.map(({ node }) => node);
+    };
+    const leases = async (): Promise<readonly string[]> =>
+      (await fleet.events('node.lease.granted.>')).map(({ body }) => (body as FactOf<'node.lease.granted'>).node);
+    const changes = async (drift: string, last: string): Promise<readonly string[]> => {
+      const before = (await leases()).length;
+      expect(await fleet.ended(await fleet.apply(core(drift)))).toMatchObject({ phase: 'committed' });
+      await fleet.when('status', last, ({ drifted, hash, desired }) => drifted.length === 0 && hash === desired);
+      return [...new Set((await leases()).slice(before))].sort();
+    };
+
+    await drifts(behind);
+    const side = await fleet.apply(file('side', 'two\n', 'core'));
+    expect(await fleet.ended(side)).toMatchObject({ phase: 'committed' });
+    await drifts(current);
+    await until(async () => (await planned('repair')).includes(current), 'the merger knows of the drift');
+    expect([await planned('report'), await planned('overwrite'), await planned('repair')]).toEqual([
+      [],
+      [behind],
+      [behind, current],
+    ]);
+    expect(await changes('overwrite', behind)).toEqual([behind]);
+    expect([app(behind), app(current)]).toEqual(['configured again\n', 'edited by hand\n']);
+    expect(await planned('repair')).toEqual([current]);
+    expect(await changes('repair', current)).toEqual([current]);
+    expect(app(current)).toBe('configured again\n');
   });
 });

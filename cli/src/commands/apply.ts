@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { driftWarnings, readSchedulerViews, requestPlan, type ChangeContent } from '../change/change-plan.js';
+import { requestPlan, type ChangeContent } from '../change/change-plan.js';
 import { lookFirst } from '../change/look-first.js';
 import { endJson, waitForChange } from '../change/wait-for-change.js';
 import { waitForRemoval } from '../change/wait-for-removal.js';
@@ -51,9 +51,8 @@ export async function publish(session: Session, content: ChangeContent, flags: P
   checkSize(body);
   if (flags.strict === true) {
     // The review rejects it, too. But who does not wait for the end would not learn that.
-    const planned = await requestPlan(session, content, flags);
-    const found = [...planned.rejected, ...driftWarnings(planned, await readSchedulerViews(session))];
-    if (found.length > 0) throw new RejectedError(found);
+    const { rejected } = await requestPlan(session, content, flags);
+    if (rejected.length > 0) throw new RejectedError(rejected);
   }
   const fleet = await session.fleet();
   const change = await fleet.publishChange(SOURCE, body, randomUUID());

@@ -96,45 +96,35 @@ describe('drift', () => {
   });
 
   describe('that a change would overwrite', () => {
-    const planned = ['a', 'b'].map((name) => ({
-      node: name,
-      pool: 'edge',
-      from: '',
-      to: '',
-      actions: [],
-      changed: [],
-    }));
+    const planned = { pool: 'edge', from: '', to: '', actions: [], changed: ['/etc/motd'] };
+    const drift = ['/etc/motd: content differs'];
     const published: NonNullable<FakeFleet['published']> = [];
-    const fleetOf = (drift: string): FakeFleet => ({
-      answers: { 'ops.config.plan': () => ({ rejected: [], nodes: planned }) },
-      views: { ...views, pools: { edge: [{ pool: 'edge', drift, used: 0, unavailable: [] }] } },
-      published,
-    });
-    beforeEach(() => void published.splice(0));
-    const plan = async (drift: string, ...flags: string[]): Promise<object> => {
-      const { exit, out } = await cli(['plan', '-f', '-', '-o', 'json', ...flags], fleetOf(drift), {}, MOTD);
-      return { exit, ...(JSON.parse(out) as object) };
+    const message = '1 node is deferred until the drift there is undone';
+    const reasons = [{ fragment: '', field: '', code: 'drift', message, nodes: ['b'] }];
+    /** The answer of the merger if the pool keeps the drift of one node. */
+    const plans = ({ strategy }: Record<string, unknown>) => {
+      const isStrict = (strategy as { readonly strict?: boolean } | undefined)?.strict === true;
+      const nodes = [{ node: 'b', ...planned, drift, deferred: 'drift' }];
+      return { rejected: isStrict ? reasons : [], warnings: reasons, nodes, touched: 1, unchanged: 0 };
     };
-    const message = expect.stringMatching(/^1 node is deferred until the drift/) as string;
-    const warnings = [{ code: 'drift', nodes: ['b'], message }];
+    const fleet: FakeFleet = { answers: { 'ops.config.plan': plans }, views, published };
+    beforeEach(() => void published.splice(0));
 
-    test('plan names the nodes that it defers, and --strict rejects it', async () => {
-      expect(await plan('report')).toMatchObject({ exit: 0, rejected: [], warnings });
-      expect(await plan('report', '--strict')).toMatchObject({ exit: 3, rejected: warnings });
-      const overwrites = { rejected: [], warnings: [], overwritesDrift: ['b'] };
-      expect(await plan('overwrite', '--strict')).toMatchObject({ exit: 0, ...overwrites });
-      const { out } = await cli(['plan', '-f', '-'], fleetOf('overwrite'), {}, MOTD);
-      expect(out).toContain('! the change overwrites drift on 1 node (b): see sluice get drift');
+    test('is deferred in a plan, and --strict rejects it', async () => {
+      const { out } = await cli(['plan', '-f', '-'], fleet, {}, MOTD);
+      expect(out).toContain(`! ${message} (b)`);
+      expect(out).toContain('Plan: 0 to change (0 with a drain or reboot), 1 deferred, 0 unchanged of 1 selected.');
+      const strict = await cli(['plan', '-f', '-', '-o', 'json', '--strict'], fleet, {}, MOTD);
+      expect([strict.exit, JSON.parse(strict.out)]).toEqual([3, expect.objectContaining({ rejected: reasons })]);
     });
 
     test.each([['apply -f -'], ['delete File motd']])('%s --strict is not published', async (argv) => {
-      const run = (drift: string, ...flags: string[]) => cli([...argv.split(' '), ...flags], fleetOf(drift), {}, MOTD);
-      const { exit, err } = await run('report', '--strict');
+      const run = (...flags: string[]) => cli([...argv.split(' '), ...flags], fleet, {}, MOTD);
+      const { exit, err } = await run('--strict');
       expect([exit, published]).toEqual([3, []]);
-      expect(err).toContain('1 node is deferred until the drift there is undone');
-      expect((await run('report')).exit).toBe(0);
-      expect((await run('overwrite', '--strict')).exit).toBe(0);
-      expect(published).toHaveLength(2);
+      expect(err).toContain(message);
+      expect((await run()).exit).toBe(0);
+      expect(published).toHaveLength(1);
     });
   });
 

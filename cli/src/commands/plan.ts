@@ -10,14 +10,7 @@ import {
 } from '#libs/contracts';
 import { objectRefOf } from '#libs/manifests/lean';
 import { EXIT, RejectedError, type ExitCode } from '../output/exit.js';
-import {
-  driftWarnings,
-  EMPTY_PLAN,
-  NO_VIEWS,
-  readSchedulerViews,
-  requestPlan,
-  withOverwritten,
-} from '../change/change-plan.js';
+import { EMPTY_PLAN, requestPlan } from '../change/change-plan.js';
 import type { StrategyFlags } from '../change/strategy.js';
 import { lookFirst } from '../change/look-first.js';
 import { readManifestInput } from '../input/manifest-input.js';
@@ -48,16 +41,13 @@ async function askPlan(
     const { documents, fragments, files } = await readManifestInput(flags.filename ?? [], session.io);
     const { found, unknown } = await lookFirst(session, fragments);
     const planned = await requestPlan(session, { apply: documents, delete: [] }, flags);
-    const views = planned.nodes.length === 0 ? NO_VIEWS : await readSchedulerViews(session);
-    const drift = driftWarnings(planned, views);
+    const pools = planned.nodes.length === 0 ? new Map() : await (await session.fleet()).list('pools');
     const known = planned.rejected.filter(isNotUploadedBy(files));
     // The merger has already added its warnings to what it would reject.
     const [rejected, warnings] =
-      flags.strict === true
-        ? [[...known, ...found, ...drift], unknown]
-        : [known, [...planned.warnings, ...found, ...unknown, ...drift]];
+      flags.strict === true ? [[...known, ...found], unknown] : [known, [...planned.warnings, ...found, ...unknown]];
     return {
-      answer: withUnits(withOverwritten({ ...planned, rejected, warnings }, views), views.pools),
+      answer: withUnits({ ...planned, rejected, warnings }, pools),
       contents: await contentsOf(session, fragments, files),
     };
   } catch (error) {

@@ -360,6 +360,38 @@ test.each([
   expect(planScreen(plan, PLAIN).split('\n')[0]).toBe(`3 nodes in 2 pools ${words}`);
 });
 
+test('a plan says which drift it repairs, what changes after the commit, and which nodes it defers', () => {
+  const node = (name: string, more: object) => ({
+    ...{ node: name, pool: 'edge', from: 'a', to: 'b', actions: [{ kind: 'none' as const }], changed: [] },
+    ...more,
+  });
+  const drift = ['/etc/motd: content differs'];
+  const nodes = [
+    node('e-1', { drift, overwritesDrift: true, afterCommit: true }),
+    node('e-2', { changed: ['/etc/app'], drift: ['/etc/a: mode 0644 instead of 0600', '… and 4 more'] }),
+    node('e-3', { deferred: 'silent' }),
+    node('e-4', { drift, deferred: 'drift' }),
+  ];
+  const plan = { rejected: [], warnings: [], waitsFor: [], nodes, pools: { edge: { nodes: 2, budget: 1 } } };
+  expect(planScreen({ ...plan, touched: 5, unchanged: 2 }, PLAIN)).toBe(
+    text(
+      '2 nodes in 1 pool would change',
+      '',
+      '  POOL   NODES   NONE   RELOAD   RESTART   DRAIN   REBOOT   AT ONCE',
+      '  edge   2       2      0        0         0       0        1',
+      '',
+      '  ~ /etc/app, /etc/a (drift), … and 4 more (drift)   none   1 node: e-2',
+      '  ~ /etc/motd (drift)                                none   1 node: e-1',
+      '',
+      '  ! the change overwrites drift on 1 node (e-1): see sluice get drift',
+      '  ! 1 node (e-1) changes after the commit',
+      '  ⏸ deferred on 1 node (e-3), because it is silent',
+      '',
+      'Plan: 2 to change (0 with a drain or reboot), 2 deferred, 2 unchanged of 5 selected.',
+    ),
+  );
+});
+
 test('a diff of configs shows a file line by line, and added and removed fragments', () => {
   const file = (content: string) => ({ kind: 'File', name: 'motd', spec: { path: '/etc/motd', content } });
   expect(

@@ -23,12 +23,15 @@ export function planScreen(plan: PlanAnswer, colours: Colours): string {
       ...reasonLines(plan.warnings, colours, '!'),
     ].join('\n');
   }
-  const parts = [heading(plan, colours)];
-  if (plan.nodes.length > 0) parts.push(indent(poolTable(plan)), whatChanges(plan, colours).join('\n'));
+  const changing = plan.nodes.filter(({ deferred }) => deferred === undefined);
+  const parts = [heading({ ...plan, nodes: changing }, colours)];
+  if (changing.length > 0)
+    parts.push(indent(poolTable(plan.pools, changing)), whatChanges(changing, colours).join('\n'));
   const notes = [
     ...reasonLines(plan.warnings, colours, '!'),
     ...unhealthyLines(plan, colours),
-    ...driftLines(plan, colours),
+    ...driftLines(changing, colours),
+    ...laterLines(plan, colours),
     ...(plan.needs ?? []).map((need) => `  ${colours.yellow('⏸')} would wait for ${need}, which does not exist yet`),
     ...reasonLines(plan.missing ?? [], colours, '!'),
     ...plan.waitsFor.map((change) => `  ${colours.yellow('⏸')} would wait for ${change}`),
@@ -50,11 +53,29 @@ function unhealthyLines({ nodes }: PlanAnswer, colours: Colours): string[] {
   return rest === 0 ? lines : [...lines, colours.dim(`  ${count(rest, 'more unhealthy node')}: use -o json for all`)];
 }
 
-function driftLines({ overwritesDrift = [] }: PlanAnswer, colours: Colours): string[] {
-  if (overwritesDrift.length === 0) return [];
-  const drift = `drift on ${count(overwritesDrift.length, 'node')} (${few(overwritesDrift)})`;
-  return [`  ${colours.yellow('!')} the change overwrites ${drift}: see sluice get drift`];
+function driftLines(changing: readonly PlannedNode[], colours: Colours): string[] {
+  const nodes = changing.filter(({ overwritesDrift = false }) => overwritesDrift);
+  if (nodes.length === 0) return [];
+  return [`  ${colours.yellow('!')} the change overwrites drift on ${named(nodes)}: see sluice get drift`];
 }
+
+/** The nodes that change after the commit, and those that do not change now. A warning tells about those with drift. */
+function laterLines({ nodes }: PlanAnswer, colours: Colours): string[] {
+  const later = nodes.filter(({ afterCommit = false }) => afterCommit);
+  const away = nodes.filter(({ deferred }) => deferred === 'silent' || deferred === 'taken');
+  return [
+    ...(later.length === 0
+      ? []
+      : [`  ${colours.yellow('!')} ${named(later)} ${later.length === 1 ? 'changes' : 'change'} after the commit`]),
+    ...[...Map.groupBy(away, ({ deferred }) => deferred)].map(
+      ([why, some]) =>
+        `  ${colours.yellow('⏸')} deferred on ${named(some)}, because ${some.length === 1 ? 'it is' : 'they are'} ${why}`,
+    ),
+  ];
+}
+
+const named = (nodes: readonly PlannedNode[]): string =>
+  `${count(nodes.length, 'node')} (${few(nodes.map(({ node }) => node))})`;
 
 function heading(plan: PlanAnswer, colours: Colours): string {
   const { nodes, pools } = plan;
@@ -76,12 +97,12 @@ function paceText({ nodes, pools, maxUnavailable }: PlanAnswer): string {
     : `, at most ${maxUnavailable} at once over all pools`;
 }
 
-function poolTable(plan: PlanAnswer): string {
-  const names = [...new Set([...Object.keys(plan.pools), ...plan.nodes.map(({ pool }) => pool)])].sort();
+function poolTable(pools: PlanAnswer['pools'], changing: readonly PlannedNode[]): string {
+  const names = [...new Set([...Object.keys(pools), ...changing.map(({ pool }) => pool)])].sort();
   const rows = names.map((name) => {
-    const nodes = plan.nodes.filter(({ pool }) => pool === name);
+    const nodes = changing.filter(({ pool }) => pool === name);
     const classes = nodes.map(({ actions }) => classOf(actions));
-    const { budget, free = budget } = new Map(Object.entries(plan.pools)).get(name) ?? {};
+    const { budget, free = budget } = new Map(Object.entries(pools)).get(name) ?? {};
     return [
       name,
       String(nodes.length),
@@ -93,10 +114,11 @@ function poolTable(plan: PlanAnswer): string {
 }
 
 /** The differences and their actions, with the affected nodes: most nodes first. */
-function whatChanges(plan: PlanAnswer, colours: Colours): string[] {
+function whatChanges(changing: readonly PlannedNode[], colours: Colours): string[] {
   const groups = new Map<string, { readonly what: string; readonly actions: string; readonly nodes: PlannedNode[] }>();
-  for (const node of plan.nodes) {
-    const [what, actions] = [node.changed.join(', '), actionText(node.actions)];
+  for (const node of changing) {
+    const repaired = (node.drift ?? []).map((difference) => `${difference.split(': ')[0]} (drift)`);
+    const [what, actions] = [[...node.changed, ...repaired].join(', '), actionText(node.actions)];
     const group = groups.get(`${what}\n${actions}`) ?? { what, actions, nodes: [] };
     group.nodes.push(node);
     groups.set(`${what}\n${actions}`, group);
@@ -119,8 +141,15 @@ function whatChanges(plan: PlanAnswer, colours: Colours): string[] {
 }
 
 function sum({ nodes, unchanged, touched }: PlanAnswer): string {
-  const disruptive = nodes.filter(({ actions }) => ['drain', 'reboot'].includes(classOf(actions))).length;
-  return `Plan: ${nodes.length} to change (${disruptive} with a drain or reboot), ${unchanged} unchanged${touched > 0 ? ` of ${touched} selected` : ''}.`;
+  const changing = nodes.filter(({ deferred }) => deferred === undefined);
+  const disruptive = changing.filter(({ actions }) => ['drain', 'reboot'].includes(classOf(actions))).length;
+  const deferred = nodes.length - changing.length;
+  const parts = [
+    `${changing.length} to change (${disruptive} with a drain or reboot)`,
+    ...(deferred === 0 ? [] : [`${deferred} deferred`]),
+    `${unchanged} unchanged${touched > 0 ? ` of ${touched} selected` : ''}`,
+  ];
+  return `Plan: ${parts.join(', ')}.`;
 }
 
 function classOf(actions: readonly Action[]): Class {

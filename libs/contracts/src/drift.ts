@@ -13,8 +13,20 @@ export const isDriftOf = (difference: string, place: string): boolean =>
 export const isOverwritten = (difference: string): boolean => !NOT_MADE.test(difference);
 const NOT_MADE = /^Exec\/|: (cannot be read: |the kernel runs without |is \S+ instead of (started|stopped)$)/;
 
+/** What a pool does about drift. */
+export type DriftSetting = 'report' | 'overwrite' | 'repair';
+
+/**
+ * Whether a node gets no config but that of a rollback, because it would overwrite drift. A degraded node differs
+ * because its rollback failed, and any lease may repair that.
+ */
+export const isDriftKept = (
+  setting: DriftSetting,
+  { differences, restored }: { readonly differences: readonly string[]; readonly restored: boolean },
+): boolean => setting === 'report' && restored && differences.some(isOverwritten);
+
 /** What happens next to the drift of a node whose pool has this setting. */
-export function driftOutlook(setting: 'report' | 'overwrite' | 'repair', differences: readonly string[]): string {
+export function driftOutlook(setting: DriftSetting, differences: readonly string[]): string {
   switch (setting) {
     case 'overwrite':
       return 'the next change of the node overwrites it';

@@ -15,8 +15,6 @@ export interface PlanAnswer {
   readonly maxUnavailable?: number;
   readonly touched: number;
   readonly unchanged: number;
-  /** The nodes with drift that the change would overwrite; absent without them. */
-  readonly overwritesDrift?: readonly string[];
 }
 
 /** How many nodes of a pool would change, and how many of them may change at once. */
@@ -37,4 +35,15 @@ export interface PlannedNode {
   readonly changed: readonly string[];
   /** The probes that fail on it now; absent if it is healthy. */
   readonly failingProbes?: readonly FailingProbe[];
+  /** How it differs from its config, as last reported: the first differences. Absent without drift. */
+  readonly drift?: readonly string[];
+  /** Whether its lease would overwrite something that somebody changed by hand; absent if not. */
+  readonly overwritesDrift?: true;
+  /** It does not change in the rollout, but after the commit, because the policies of the change release it. */
+  readonly afterCommit?: true;
+  /** Why it does not change now; absent if it does. */
+  readonly deferred?: DeferredBecause;
 }
+
+/** Why a node gets no config now. */
+export type DeferredBecause = 'silent' | 'taken' | 'drift' | 'unhealthy';

@@ -149,7 +149,7 @@ class Counter {
 
   /** Whether the node gets no lease now. */
   private isAway(node: string): boolean {
-    return (this.state.notReady.get(node) ?? []).some((why) => why !== 'degraded' && why !== 'drifted');
+    return (this.state.notReady.get(node) ?? []).some((why) => why !== 'degraded');
   }
 
   /** A change that is rolled back has replaced the committed fragment on the nodes that still have it. */
@@ -160,13 +160,14 @@ class Counter {
   }
 
   private hasNotReady(fragment: Fragment): boolean {
-    const { notReady, failing } = this.state;
-    if (notReady.size === 0 && failing.size === 0) return false;
+    const { notReady, failing, drift } = this.state;
+    const tables = [notReady, failing, drift];
+    if (tables.every(({ size }) => size === 0)) return false;
     const text = selectorText(fragment);
     let found = this.notReady.get(text);
     if (found === undefined) {
       const selected = nodesSelectedBy(this.state, fragment);
-      found = [...notReady.keys(), ...failing.keys()].some((node) => selected.has(node));
+      found = tables.some((table) => [...table.keys()].some((node) => selected.has(node)));
       this.notReady.set(text, found);
     }
     return found;

@@ -49,7 +49,7 @@ export function mergerCore(
 ): Core<State, Input, RenderNeed, GatherResult> {
   return {
     name: 'merger',
-    version: 11,
+    version: 12,
     migrations: MIGRATIONS,
     reads,
     wantsTargets: true,

@@ -96,8 +96,8 @@ function noteReport(state: State, fact: Fact): void {
   if (report === undefined) return;
   const { node, hash } = report;
   setReady(state, node, 'degraded', report.restored);
-  if (report.report === 'drifted') setReady(state, node, 'drifted', report.differences.length === 0);
-  else if (report.report === 'applied' || hash !== state.inForce.get(node)) setReady(state, node, 'drifted', true);
+  if (report.report === 'drifted') setDrift(state, node, report.differences);
+  else if (report.report === 'applied' || hash !== state.inForce.get(node)) setDrift(state, node, []);
   if (state.inForce.get(node) === hash) return;
   state.inForce.set(node, hash);
   // Its first report may be read before it has joined.
@@ -137,6 +137,13 @@ function setBehind(state: State, node: string, behind: Behind): void {
 function setWork(state: State, node: string, work: Work): void {
   if (!state.nodes.has(node)) return;
   state.work.set(node, work);
+  countAgain(state);
+}
+
+function setDrift(state: State, node: string, differences: readonly string[]): void {
+  if (differences.length === 0 && !state.drift.has(node)) return;
+  if (differences.length > 0) state.drift.set(node, differences);
+  else state.drift.delete(node);
   countAgain(state);
 }
 

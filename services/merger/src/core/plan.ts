@@ -1,28 +1,22 @@
-import { fragmentId, type Config, type PlanAnswer, type PlannedNode, type Reason } from '#libs/contracts';
+import { fragmentId, type PlanAnswer, type PlannedNode, type Reason, type Target } from '#libs/contracts';
 import { missingObjects, PAUSE, type Digest, type Gathering } from '#libs/engine';
 import {
   budgetOf,
   DEFAULT_POOL,
   poolPolicies,
   type PoolPolicy,
-  effectivePolicy,
-  planActions,
-  compileFragments,
-  renderNode,
   besides,
-  knownBadReasons,
-  leftOut,
   boundReasons,
   mergeReasons,
   outcomeOfReview,
-  newReasons,
-  reviewActions,
-  reviewConfig,
 } from '#libs/rules';
-import { isPolicyKind, objectRefOf, parseMaxUnavailable, readChangeBody } from '#libs/manifests';
+import { objectRefOf, parseMaxUnavailable, readChangeBody } from '#libs/manifests';
+import { Outlooks, type Outlook } from './outlook.js';
 import { Queue, turnOf } from './queue.js';
 import { committedFragments, compiled, fragmentsWith, poolsOf, poolsWith, renderChange } from './rendering.js';
-import { newChange, touchedIds, type Change, type NodeState, type State } from './state.js';
+import { nodePlanner, type NodePlan } from './node-plan.js';
+import { touchedNodes } from './selection.js';
+import { newChange, type Change, type NodeState, type State } from './state.js';
 
 /** What to plan: the body of a change, and the source that would publish it. */
 export interface PlanSubject {
@@ -46,22 +40,29 @@ export function* planChange(
   const turn = turnOf(new Queue(state), candidate);
   const replaces = turn.is === 'now' ? turn.replaces : [];
   const rendering = yield* renderChange(state, candidate, replaces, digest);
-  const names = Object.keys(rendering.targets)
-    .map((name) => state.nodes.get(name))
-    .filter((node): node is NodeState => node !== undefined);
-  const policies = poolsWith(state, candidate, replaces);
-  const pools = poolsOf(state, names, policies);
+  const outlooks = new Outlooks(state, candidate, replaces);
+  const { targets, others } = changingNodes(state, candidate, rendering.targets, outlooks);
   yield* compiled(committedFragments(state));
   const objects = fragmentsWith(state, candidate).flatMap((fragment) => objectRefOf(fragment)?.sha256 ?? []);
   const missing = yield* missingObjects([...new Set(objects)]);
-  const planner = nodePlanner(state, candidate, missing, digest);
-  const targets = new Map(Object.entries(rendering.targets));
+  const planner = nodePlanner(state, candidate, { outlooks, missing, digest });
   const planned: NodePlan[] = [];
-  for (const node of names) {
+  for (const [node, target] of targets) {
     yield PAUSE;
-    planned.push(planner(node, pools.get(node.node) ?? 'default', targets.get(node.node)?.from ?? ''));
+    planned.push(yield* planner(node, outlooks.ofTarget(node), target));
   }
-  const warnings = [...rendering.warnings, ...mergeReasons(planned.flatMap((one) => one.warnings))];
+  const released: NodePlan[] = [];
+  for (const [node, outlook] of others) {
+    yield PAUSE;
+    released.push(yield* planner(node, outlook));
+  }
+  // Some nodes kept what the change gives them, because an earlier change was deferred there.
+  const nodes = [...planned.filter(({ node }) => node.from !== node.to), ...released].map(({ node }) => node);
+  const warnings = [
+    ...rendering.warnings,
+    ...mergeReasons(planned.flatMap((one) => one.warnings)),
+    ...driftWarnings(nodes),
+  ];
   const isStrict = candidate.strategy.strict === true;
   const reasons = mergeReasons([
     ...rendering.problems,
@@ -71,17 +72,47 @@ export function* planChange(
   const touches = { applied: candidate.apply.map(fragmentId), deleted: candidate.delete.map(fragmentId) };
   const outcome = outcomeOfReview(reasons, touches, isStrict);
   const waits = outcome.needs.length > 0;
+  const touched = rendering.nodes + rendering.unchanged + rendering.incompatible;
+  const names = new Set(touchedNodes(state, candidate).map(({ node }) => node));
   return {
     rejected: waits ? [] : outcome.reasons,
     ...(waits ? { needs: outcome.needs, missing: boundReasons(outcome.reasons) } : {}),
     warnings,
-    ...paceOf(candidate, names.length),
+    ...paceOf(candidate, targets.length),
     waitsFor: turn.is === 'waiting' ? turn.waitsFor : [],
-    nodes: planned.map((one) => one.node).filter((node) => node.from !== node.to),
-    pools: poolSummary(state, [...pools.values()], policies),
-    touched: rendering.nodes + rendering.unchanged + rendering.incompatible,
-    unchanged: rendering.unchanged,
+    nodes: nodes.sort((a, b) => (a.node < b.node ? -1 : 1)),
+    pools: poolSummary(
+      state,
+      nodes.filter(({ deferred }) => deferred === undefined).map(({ pool }) => pool),
+      poolsWith(state, candidate, replaces),
+    ),
+    touched,
+    unchanged: touched - rendering.incompatible - nodes.filter(({ node }) => names.has(node)).length,
   };
+}
+
+/** The targets, and the nodes that the change reaches in another way or that defer what it has in common with them. */
+function changingNodes(
+  state: State,
+  candidate: Change,
+  byName: Readonly<Record<string, Target>>,
+  outlooks: Outlooks,
+): {
+  readonly targets: readonly (readonly [NodeState, Target])[];
+  readonly others: readonly (readonly [NodeState, Outlook])[];
+} {
+  const targets = Object.entries(byName).flatMap(([name, target]) => {
+    const node = state.nodes.get(name);
+    return node === undefined ? [] : [[node, target] as const];
+  });
+  const touched = touchedNodes(state, candidate);
+  const own = new Set(touched.map(({ node }) => node));
+  const others = outlooks
+    .outside(touched)
+    .filter(({ node }) => !Object.hasOwn(byName, node))
+    .map((node) => [node, outlooks.ofOther(node, own.has(node.node))] as const)
+    .filter(([, outlook]) => outlook !== 'unchanged');
+  return { targets, others };
 }
 
 /** The same number as the scheduler uses for the rollout. */
@@ -90,62 +121,16 @@ function paceOf({ strategy }: Change, nodes: number): Pick<PlanAnswer, 'maxUnava
   return { maxUnavailable: budgetOf({ maxUnavailable: parseMaxUnavailable(strategy.maxUnavailable) }, nodes) };
 }
 
-type NodePlan = {
-  readonly node: PlannedNode;
-  readonly reasons: readonly Reason[];
-  readonly warnings: readonly Reason[];
-};
-
-function nodePlanner(
-  state: State,
-  change: Change,
-  missing: ReadonlySet<string>,
-  digest: Digest,
-): (node: NodeState, pool: string, from: string) => NodePlan {
-  const before = compileFragments(committedFragments(state));
-  const all = fragmentsWith(state, change);
-  const after = compileFragments(all);
-  const policies = all.filter(({ kind }) => isPolicyKind(kind));
-  const touched = touchedIds(change);
-  return (node, pool, from) => {
-    const templateNode = { name: node.node, labels: node.labels };
-    const old = renderNode(before.forNode(node.labels), templateNode, digest);
-    const now = renderNode(after.forNode(node.labels), templateNode, digest);
-    const plan = planActions(old.config as Config, now.config, effectivePolicy(policies, node.labels));
-    const { actions, changed } = plan;
-    const reviewed = { name: node.node, capabilities: node.capabilities, missingObjects: missing };
-    const faults = reviewConfig(now.config, reviewed);
-    const fresh = newReasons(faults, reviewConfig(old.config, reviewed));
-    const reasons = [
-      ...fresh,
-      ...reviewActions(plan, node.capabilities).map((reason) => ({ ...reason, nodes: [node.node] })),
-      ...(from === now.hash ? [] : knownBad(state, touched, node.node, now)),
-    ];
-    const failing = state.failing.get(node.node);
-    const planned = { node: node.node, pool, from, to: now.hash, actions, changed };
-    return {
-      node: failing === undefined ? planned : { ...planned, failingProbes: failing },
-      reasons,
-      warnings: fresh.length === 0 ? leftOut(faults, node.node) : [],
-    };
-  };
+/** A warning about the nodes on which the change is deferred, because it would overwrite drift. */
+function driftWarnings(planned: readonly PlannedNode[]): readonly Reason[] {
+  const nodes = planned.filter(({ deferred }) => deferred === 'drift').map(({ node }) => node);
+  if (nodes.length === 0) return [];
+  const are = nodes.length === 1 ? '1 node is' : `${nodes.length} nodes are`;
+  const message = `${are} deferred until the drift there is undone, or the pool has drift: overwrite: see sluice get drift`;
+  return [{ fragment: '', field: '', code: 'drift', message, nodes: nodes.slice(0, SHOWN_NODES) }];
 }
 
-function knownBad(
-  state: State,
-  touched: readonly string[],
-  node: string,
-  { hash, recipe }: { readonly hash: string; readonly recipe: string },
-): readonly Reason[] {
-  const what = state.knownBad.has(hash)
-    ? `config ${hash.slice(0, 12)}`
-    : state.knownBad.has(recipe)
-      ? `recipe ${recipe.slice(0, 12)}`
-      : '';
-  if (what === '') return [];
-  const message = `${what} is known-bad: see "sluice get known-bad"; to allow it again, use "sluice clear"`;
-  return knownBadReasons(touched, node, message);
-}
+const SHOWN_NODES = 3;
 
 /** How many nodes of each pool the change reaches, and how many of them may change at once. */
 function poolSummary(

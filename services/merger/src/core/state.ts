@@ -2,6 +2,7 @@ import {
   byAge,
   fragmentId,
   isDnsLabel,
+  restOfDrift,
   type FailingProbe,
   type Fragment,
   type Reason,
@@ -113,7 +114,7 @@ export interface Behind {
   readonly change: string;
 }
 
-export type NotReady = 'silent' | 'unavailable' | 'taken' | 'degraded' | 'drifted';
+export type NotReady = 'silent' | 'unavailable' | 'taken' | 'degraded';
 
 /** The last lease of a node that was not applied, or what was decided instead of one. */
 export interface Work {
@@ -209,7 +210,9 @@ export class State {
   /** The nodes that do not have the config of the committed state. */
   readonly behind = new Table<string, Behind>(this.undo);
   readonly work = new Table<string, Work>(this.undo);
-  /** Nodes that are not ready, apart from those in `failing` → why. */
+  /** Nodes with drift → how they differ from the config that they last reported. */
+  readonly drift = new Table<string, readonly string[]>(this.undo);
+  /** Nodes that are not ready, apart from those in `failing` and `drift` → why. */
   readonly notReady = new Table<string, readonly NotReady[]>(this.undo);
   /** Nodes to render outside a rollout → why. */
   readonly toRender = new Table<string, 'join' | 'relabel' | 'commit'>(this.undo);
@@ -259,6 +262,7 @@ const TABLES = [
   'inForce',
   'behind',
   'work',
+  'drift',
   'notReady',
   'toRender',
   'firstUses',
@@ -360,6 +364,18 @@ export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> 
       fragments: dated(fragments),
       goneFragments: dated(goneFragments),
       ...nothing,
+    };
+  },
+  // Version 11 did not know what had drifted.
+  11: (dumped) => {
+    const all = dumped as { readonly notReady: Rows<readonly (NotReady | 'drifted')[]> };
+    const drifted = all.notReady.filter(([, whys]) => whys.includes('drifted'));
+    return {
+      ...all,
+      drift: drifted.map(([node]) => [node, [restOfDrift(1)]]),
+      notReady: all.notReady
+        .map(([node, whys]) => [node, whys.filter((why) => why !== 'drifted')] as const)
+        .filter(([, whys]) => whys.length > 0),
     };
   },
 };

@@ -1,4 +1,4 @@
-import { isOverwritten, type FailingProbe } from '#libs/contracts';
+import { isDriftKept, isOverwritten, type FailingProbe } from '#libs/contracts';
 import { DEFAULT_POOL, durationText, parseRolloutPolicy, selects } from '#libs/manifests';
 import { policiesOf } from '#libs/rules';
 import { isOpen, isUnanswered, outcomeOf } from './lease.js';
@@ -86,14 +86,12 @@ export function blockedBecause(
 /** Whether the pool of the node only reports drift: then no change may overwrite it. */
 export const keepsDrift = (state: State, { pool }: NodeState): boolean => poolPolicy(state, pool).drift === 'report';
 
-/**
- * Why a config that is not a rollback cannot be applied: it would overwrite drift. A degraded node differs from its
- * config because its rollback failed, and any lease may repair that.
- */
+/** Why a config that is not a rollback cannot be applied: it would overwrite drift. */
 export function driftInTheWay(state: State, node: NodeState): string | undefined {
-  if (node.drift === undefined || node.report?.restored === false || !keepsDrift(state, node)) return undefined;
-  const differences = node.drift.differences.filter(isOverwritten);
-  if (differences.length === 0) return undefined;
+  const { drift, pool, report } = node;
+  const drifted = { differences: drift?.differences ?? [], restored: report?.restored !== false };
+  if (!isDriftKept(poolPolicy(state, pool).drift, drifted)) return undefined;
+  const differences = drifted.differences.filter(isOverwritten);
   const more = differences.length > SHOWN_DRIFT ? `; and ${differences.length - SHOWN_DRIFT} more` : '';
   const wayOut =
     node.pool === DEFAULT_POOL.name

@@ -1,0 +1,128 @@
+import {
+  EMPTY_CONFIG,
+  isOverwritten,
+  ordered,
+  restOfDrift,
+  type Config,
+  type PlannedNode,
+  type Reason,
+  type Target,
+} from '#libs/contracts';
+import { readConfigs, type Digest, type Gathering } from '#libs/engine';
+import {
+  compileFragments,
+  effectivePolicy,
+  knownBadReasons,
+  leftOut,
+  newReasons,
+  planActions,
+  planDriftActions,
+  renderNode,
+  reviewActions,
+  reviewConfig,
+} from '#libs/rules';
+import { isPolicyKind } from '#libs/manifests';
+import type { Outlook, Outlooks } from './outlook.js';
+import { committedFragments, fragmentsWith } from './rendering.js';
+import { touchedIds, type Change, type NodeState, type State } from './state.js';
+
+/** What happens to one node, and what the review says about its config. */
+export type NodePlan = {
+  readonly node: PlannedNode;
+  readonly reasons: readonly Reason[];
+  readonly warnings: readonly Reason[];
+};
+
+interface PlanMeans {
+  readonly outlooks: Outlooks;
+  readonly missing: ReadonlySet<string>;
+  readonly digest: Digest;
+}
+
+/** Plans nodes one by one. Without a target, a node gets the committed config, or only its drift is repaired. */
+export function nodePlanner(
+  state: State,
+  change: Change,
+  { outlooks, missing, digest }: PlanMeans,
+): (node: NodeState, outlook: Outlook, target?: Target) => Gathering<NodePlan> {
+  const before = compileFragments(committedFragments(state));
+  const all = fragmentsWith(state, change);
+  const after = compileFragments(all);
+  const policies = all.filter(({ kind }) => isPolicyKind(kind));
+  const touched = touchedIds(change);
+  return function* planNode(node, outlook, target) {
+    const templateNode = { name: node.node, labels: node.labels };
+    const old = renderNode(before.forNode(node.labels), templateNode, digest);
+    const now = target === undefined ? old : renderNode(after.forNode(node.labels), templateNode, digest);
+    const has = outlooks.isBehind(node) ? yield* inForce(state, node) : { ...old, hash: target?.from ?? old.hash };
+    const policy = effectivePolicy(policies, node.labels);
+    const plan = planActions(has.config as Config, now.config, policy);
+    const drift = state.drift.get(node.node) ?? [];
+    const repairs = planDriftActions(has.config as Config, now.config, drift, policy);
+    const planned: PlannedNode = {
+      node: node.node,
+      pool: outlooks.poolOf(node),
+      from: has.hash,
+      to: now.hash,
+      actions: repairs.length === 0 ? plan.actions : ordered([...plan.actions, ...repairs]),
+      changed: plan.changed,
+      ...healthOf(state, node),
+      ...driftOf(drift, typeof outlook !== 'object'),
+      ...(outlook === 'after-commit' ? { afterCommit: true } : {}),
+      ...(typeof outlook === 'object' ? outlook : {}),
+    };
+    if (target === undefined) return { node: planned, reasons: [], warnings: [] };
+    const reviewed = { name: node.node, capabilities: node.capabilities, missingObjects: missing };
+    const faults = reviewConfig(now.config, reviewed);
+    const fresh = newReasons(faults, reviewConfig(old.config, reviewed));
+    const reasons = [
+      ...fresh,
+      ...reviewActions(planActions(old.config as Config, now.config, policy), node.capabilities).map((reason) => ({
+        ...reason,
+        nodes: [node.node],
+      })),
+      ...(target.from === now.hash ? [] : knownBad(state, touched, node.node, now)),
+    ];
+    return { node: planned, reasons, warnings: fresh.length === 0 ? leftOut(faults, node.node) : [] };
+  };
+}
+
+/** The config that the node has, if that is not the committed one. As for a lease, a lost config counts as none. */
+function* inForce(state: State, { node }: NodeState): Gathering<{ readonly hash: string; readonly config: Config }> {
+  const hash = state.inForce.get(node) ?? '';
+  const [config = EMPTY_CONFIG] = yield* readConfigs([{ node, hash }]);
+  return { hash, config };
+}
+
+function healthOf({ failing }: State, { node }: NodeState): Pick<PlannedNode, 'failingProbes'> {
+  const failingProbes = failing.get(node);
+  return failingProbes === undefined ? {} : { failingProbes };
+}
+
+function driftOf(drift: readonly string[], isChanged: boolean): Pick<PlannedNode, 'drift' | 'overwritesDrift'> {
+  if (drift.length === 0) return {};
+  const left = drift.length - SHOWN_DRIFT;
+  return {
+    drift: left > 0 ? [...drift.slice(0, SHOWN_DRIFT), restOfDrift(left)] : drift,
+    ...(isChanged && drift.some(isOverwritten) ? { overwritesDrift: true } : {}),
+  };
+}
+
+/** A page of a plan must fit into a message. */
+const SHOWN_DRIFT = 3;
+
+function knownBad(
+  state: State,
+  touched: readonly string[],
+  node: string,
+  { hash, recipe }: { readonly hash: string; readonly recipe: string },
+): readonly Reason[] {
+  const what = state.knownBad.has(hash)
+    ? `config ${hash.slice(0, 12)}`
+    : state.knownBad.has(recipe)
+      ? `recipe ${recipe.slice(0, 12)}`
+      : '';
+  if (what === '') return [];
+  const message = `${what} is known-bad: see "sluice get known-bad"; to allow it again, use "sluice clear"`;
+  return knownBadReasons(touched, node, message);
+}
