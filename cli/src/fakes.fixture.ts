@@ -106,7 +106,9 @@ function fakeFleet({
     get: (bucket: string, key: string) => Promise.resolve(last(bucket).get(key)),
     list: (bucket: string) => Promise.resolve(last(bucket)),
     async *watch(bucket: string, key: string, signal: AbortSignal) {
-      for (const value of views[bucket]?.[key] ?? []) {
+      // A change that was published is reviewed at once.
+      const published = bucket === 'changes' && views[bucket] === undefined ? [changeView()] : [];
+      for (const value of views[bucket]?.[key] ?? published) {
         await new Promise((resolve) => setTimeout(resolve, 5));
         if (signal.aborted) return;
         yield { key, value };

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { requestPlan, type ChangeContent } from '../change/change-plan.js';
+import { firstReview } from '../change/first-review.js';
 import { lookFirst } from '../change/look-first.js';
 import { endJson, waitForChange } from '../change/wait-for-change.js';
 import { waitForRemoval } from '../change/wait-for-removal.js';
@@ -71,8 +72,12 @@ async function reportEnd(session: Session, change: string, timeoutMs: number | u
   const { io, isJson } = session;
   if (!isJson) io.out(change);
   if (timeoutMs === undefined) {
-    if (isJson) io.out(JSON.stringify({ change }));
-    else io.say(`published; follow it with sluice status ${change} -w`);
+    if (isJson) {
+      io.out(JSON.stringify({ change }));
+      return EXIT.done;
+    }
+    io.say(`published; follow it with sluice status ${change} -w`);
+    for (const line of await firstReview(session, change)) io.say(line);
     return EXIT.done;
   }
   const end = await waitForChange(session, change, timeoutMs);
