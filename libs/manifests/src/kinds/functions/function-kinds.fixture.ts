@@ -152,7 +152,7 @@ export const BAD_OBJECTS: readonly (readonly [string, Manifest, string, string])
     'authentication_method pubkey uses it',
   ],
   ['a certificate that is not base64', site({ shared_ca: '-----BEGIN' }), 'spec.shared_ca', 'must be base64'],
-  ['an address that is none', site({ remote: '300.1.1.1' }), 'spec.remote', 'must be an IPv4 address, a host name'],
+  ['an invalid address', site({ remote: '300.1.1.1' }), 'spec.remote', 'must be an IPv4 address, a host name'],
   ['a long identity', site({ local_identifier: 'a'.repeat(256) }), 'spec.local_identifier', 'longer than 255'],
   ['a connection with a dash', site({}, { name: 'a-b' }), 'spec.connections[0].name', 'the function loses connections'],
   ['a connection twice', site({ connections: [CONNECTION, CONNECTION] }), 'spec.connections[1].name', 'is the same as'],
