@@ -15,6 +15,8 @@ export const ID_HEADER = 'Sluice-Id';
 /** Buckets of large, immutable values, written by the merger before the fact that names them. */
 export const CONFIGS = 'configs';
 export const TARGETS = 'targets';
+/** The journals of appliers that work for targets elsewhere, so that another copy can go on with them. */
+export const JOURNALS = 'journals';
 /** Which copy may decide now, per service. This only keeps the other copies idle. */
 export const LEADERS = 'leaders';
 /** Object store of the services' folds. */

@@ -10,6 +10,7 @@ import { nanos } from '@nats-io/nats-core';
 import {
   CHANGES,
   CONFIGS,
+  JOURNALS,
   LEADERS,
   LEDGER,
   LEDGER_SUBJECTS,
@@ -135,6 +136,7 @@ function askedStreams(options: TopologyOptions): readonly StreamSpec[] {
     // An unreferenced value is rewritten with a time to live.
     bucketStream(base, CONFIGS, { allow_msg_ttl: true }),
     bucketStream(base, TARGETS, { allow_msg_ttl: true }),
+    bucketStream(base, JOURNALS),
     bucketStream(base, LEADERS, {
       max_age: nanos(leaderTtlMs),
       duplicate_window: nanos(Math.min(leaderTtlMs, 120_000)),

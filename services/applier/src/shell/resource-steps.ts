@@ -14,6 +14,7 @@ import {
 import {
   refusalOf,
   RefusedError,
+  UnreachableError,
   type Backend,
   type CheckContext,
   type Clock,
@@ -78,7 +79,7 @@ export class ResourceSteps {
         const why = await this.backendOf(original.kind).whyShared?.(key, original, checked);
         if (why !== undefined) shared[key] = why;
       });
-      if (refusal !== undefined) refusals.push({ ...refusal, fault: 'node' });
+      if (refusal !== undefined) refusals.push(nodeFault(refusal));
     }
     return { refusals, shared };
   }
@@ -109,7 +110,7 @@ export class ResourceSteps {
         await this.folders.requireAnswer(this.folders.of(entry));
         Object.assign(originals, await this.backendOf(entry.kind).snapshot?.(entry, leftMs));
       });
-      if (refusal !== undefined) return { ...refusal, fault: 'node' };
+      if (refusal !== undefined) return nodeFault(refusal);
     }
     return originals;
   }
@@ -144,7 +145,7 @@ export class ResourceSteps {
       await this.backendOf(original.kind).restore(key, original);
     };
     const refusal = await refused(key, () => (isRollback === true ? this.storage.rollBackWith(work) : work()));
-    return refusal === undefined ? undefined : { ...refusal, fault: 'node' };
+    return refusal === undefined ? undefined : nodeFault(refusal);
   }
 
   async compare(items: readonly Item[]): Promise<readonly Difference[]> {
@@ -166,7 +167,7 @@ export class ResourceSteps {
 
   private async differenceOf(
     item: Item,
-  ): Promise<Pick<Difference, 'what' | 'unreadable'> & { readonly how: string | undefined }> {
+  ): Promise<Pick<Difference, 'what' | 'unreadable' | 'unreachable'> & { readonly how: string | undefined }> {
     const what =
       item.do === 'apply'
         ? (this.backends.get(item.entry.kind)?.title(item.entry) ?? item.entry.kind)
@@ -177,7 +178,8 @@ export class ResourceSteps {
         return { what, how: await this.backendOf(item.original.kind).differsFromOriginal(item.key, item.original.was) };
       return { what, how: await this.backendOf(item.entry.kind).differs(item.entry) };
     } catch (error) {
-      return { what, how: `cannot be read: ${(error as Error).message}`, unreadable: true };
+      const gone = error instanceof UnreachableError ? { unreachable: true as const } : {};
+      return { what, how: `cannot be read: ${(error as Error).message}`, unreadable: true, ...gone };
     }
   }
 
@@ -201,6 +203,10 @@ export class ResourceSteps {
     return backend;
   }
 }
+
+/** The config is not to blame. */
+const nodeFault = (refusal: Refusal): Refusal =>
+  refusal.fault === 'content' ? { ...refusal, fault: 'node' } : refusal;
 
 /** What people call a resource: a path without its prefix. */
 const nameOfKey = (key: string): string => key.slice(key.indexOf(':') + 1);

@@ -15,6 +15,7 @@ import { bootClock, bootId } from './boot.js';
 import { BusPort, type BusSource } from './bus-port.js';
 import { NO_GUARD, ProcessGuard, type Guard } from './guard/guard.js';
 import { fileCalls } from './file-calls.js';
+import { sendHeartbeats } from './heartbeats.js';
 import { findHost, type HostSettings } from './host/host.js';
 import { FileSystems } from './backends/paths/file-systems.js';
 import { machineSite } from './machine-site.js';
@@ -181,7 +182,7 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
     const own = { ...journal, originals: aliases.rekeyed(journal.originals) };
     const applier = new ApplierRun(start(settings, self, own, outside), clock, log, () => performer.wake());
     const running = performer.run(applier).finally(() => state.close());
-    const stopHeartbeat = beat(bus, applier, options.heartbeatMs ?? HEARTBEAT_MS, random);
+    const stopHeartbeat = sendHeartbeats(bus, applier, { ownMs: options.heartbeatMs ?? HEARTBEAT_MS, random });
     return {
       node,
       relabel: (labels) => applier.hear({ kind: 'self', labels, capabilities: self.capabilities }),
@@ -295,29 +296,6 @@ const kindsOf = (
   controlPlaneBefore: network.backends.length === 0 ? [] : probes.filter(({ name }) => name !== BUS_PROBE),
   resources: (entry) => backends.get(entry.kind)?.resources(entry) ?? [],
 });
-
-/** When the first heartbeat is tried, and retried until it is sent. */
-const FIRST_BEAT_MS = 1_000;
-
-/**
- * The first heartbeat is sent soon. Otherwise a node that restarts again and again would never run long enough to send
- * one, and become silent. The times of the first two are random, so that a thousand appliers that start together do not
- * send them together.
- */
-function beat(bus: BusPort, applier: ApplierRun, ownMs: number, random: () => number): () => void {
-  const firstMs = Math.min(FIRST_BEAT_MS, ownMs);
-  let isFirst = true;
-  let timer = setTimeout(tick, random() * firstMs);
-  function tick(): void {
-    const { node, incarnation, nonce } = applier.journal;
-    const { pacedMs } = bus;
-    const everyMs = Math.max(ownMs, pacedMs);
-    const isSent = incarnation > 0 && bus.alive({ node, incarnation, nonce, everyMs, pacedMs });
-    timer = setTimeout(tick, isFirst ? (isSent ? random() * everyMs : firstMs) : everyMs);
-    if (isSent) isFirst = false;
-  }
-  return () => clearTimeout(timer);
-}
 
 async function soon(work: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;

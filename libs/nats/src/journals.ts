@@ -1,0 +1,43 @@
+import { JetStreamApiError } from '@nats-io/jetstream';
+import { JOURNALS, nodeToken } from '#libs/contracts';
+import type { Bus } from './connection.js';
+import { REFUSALS } from './errors.js';
+import { isStoredDeletion } from './messages.js';
+import { kvStream, kvSubject } from './topology.js';
+
+/** A value, and what a write that replaces it must name. */
+export interface StoredJournal {
+  readonly text: string;
+  readonly revision: number;
+}
+
+/** Somebody else has written since the revision that a write named. */
+export class OvertakenError extends Error {
+  override readonly name = 'OvertakenError';
+}
+
+/** The bucket of journals: one value per node, written by compare-and-set. */
+export class Journals {
+  constructor(private readonly bus: Bus) {}
+
+  /** As the stream's leader has it; undefined if there is none. */
+  async read(node: string): Promise<StoredJournal | undefined> {
+    const message = await this.bus.stored(kvStream(JOURNALS), { last_by_subj: subjectOf(node) });
+    if (message === null) return undefined;
+    return { text: isStoredDeletion(message) ? '' : message.string(), revision: message.seq };
+  }
+
+  /** Returns the new revision. `revision`: that of the value to replace; 0 if there is none. Throws OvertakenError. */
+  async write(node: string, text: string, revision: number): Promise<number> {
+    try {
+      const ack = await this.bus.publish(subjectOf(node), text, { expect: { lastSubjectSequence: revision } });
+      return ack.seq;
+    } catch (error) {
+      if (error instanceof JetStreamApiError && REFUSALS.has(error.code))
+        throw new OvertakenError(`the journal of ${node} is no longer at revision ${revision}`, { cause: error });
+      throw error;
+    }
+  }
+}
+
+const subjectOf = (node: string): string => kvSubject(JOURNALS, nodeToken(node));

@@ -1,0 +1,145 @@
+import { REMOTE_APPLIER } from '#libs/contracts';
+import { ApplierRun, start, type Kinds, type Log, type Notice, type Settings } from '../../core/index.js';
+import { BusPort, type BusSource } from '../bus-port.js';
+import { sendHeartbeats } from '../heartbeats.js';
+import { Performer } from '../performer.js';
+import type { Clock } from '../ports.js';
+import type { Site } from '../site.js';
+import { EMPTY_HASH } from '../state/config-text.js';
+import type { Reach } from './reach.js';
+import { TargetStorage, type JournalBucket } from './target-storage.js';
+
+/** A target elsewhere, as its kind (a network function, a cluster) makes it. */
+export interface Target {
+  readonly node: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** All settings but its labels, as text: if it differs, the target is opened again. */
+  readonly settings: string;
+  /** What it can do, without the capabilities that all targets have. */
+  readonly capabilities: readonly string[];
+  readonly kinds: Kinds;
+  /** Connects. Calls `onChange` whenever the target begins or ceases to answer. */
+  open(storage: TargetStorage, onChange: (answers: boolean) => void): Promise<OpenTarget>;
+}
+
+export interface OpenTarget {
+  readonly site: Site;
+  readonly reach: Reach;
+  close(): Promise<void>;
+}
+
+export interface TargetOptions {
+  readonly target: Target;
+  readonly bus: BusSource;
+  readonly journals: JournalBucket;
+  /** Identifies this copy, and no earlier run of it. */
+  readonly owner: string;
+  /** The folder for configs. Other targets of this copy share it. */
+  readonly folder: string;
+  /** The time of the NATS server. */
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly version: string;
+  readonly heartbeatMs: number;
+  readonly driftCheckMs: number;
+  readonly readEveryMs: number;
+  /** Ends the wait for another copy. */
+  readonly ending: AbortSignal;
+  /** Waits. Default: in real time, until `ending`. */
+  readonly sleep?: (ms: number) => Promise<void>;
+  /** Another copy has taken over, and this one has stopped. */
+  readonly onLost: () => void;
+}
+
+export interface RunningTarget {
+  readonly node: string;
+  relabel(labels: Readonly<Record<string, string>>): void;
+  /** Stops, and hands the target over to the next owner. */
+  stop(): Promise<void>;
+}
+
+/** The times in a journal are those of the NATS server, whichever copy has written them: they never start over. */
+const BOOT = 'nats-server';
+
+/** Claims a target and runs its applier here, until it is stopped or another copy takes over. */
+export async function runTarget(options: TargetOptions): Promise<RunningTarget> {
+  const { target, clock, log, random, ending } = options;
+  const { node } = target;
+  const storage = await TargetStorage.claim({
+    node,
+    bucket: options.journals,
+    owner: options.owner,
+    folder: options.folder,
+    clock,
+    sleep: options.sleep ?? ((ms) => sleep(ms, ending)),
+    onLost: () => {
+      log.warn({ node }, 'another copy has taken over this target; stopping');
+      applier.stop();
+      options.onLost();
+    },
+  });
+  const opened = await target.open(storage, (answers) => {
+    log.info({ node }, answers ? 'the target answers again' : 'the target does not answer');
+    if (answers) applier.hear({ kind: 'answers' });
+  });
+  const settings: Settings = {
+    kinds: target.kinds,
+    emptyHash: EMPTY_HASH,
+    readEveryMs: options.readEveryMs,
+    driftCheckMs: options.driftCheckMs,
+    isGuard: false,
+  };
+  const self = {
+    labels: target.labels,
+    capabilities: [...target.capabilities, REMOTE_APPLIER].sort(),
+    version: options.version,
+    fresh: false,
+  };
+  const outside = { bootId: BOOT, nowMs: clock(), random: Math.floor(random() * 2 ** 32) };
+  const bus = new BusPort(
+    options.bus,
+    (notice: Notice) => applier.hear(notice),
+    () => Promise.resolve({ found: [], busy: false }),
+  );
+  const performer = new Performer(storage, bus, opened.site, clock, log);
+  const applier = new ApplierRun(start(settings, self, storage.journal, outside), clock, log, () => performer.wake());
+  const running = performer.run(applier);
+  const stopHeartbeats = sendHeartbeats(bus, applier, {
+    ownMs: options.heartbeatMs,
+    random,
+    isAlive: () => opened.reach.answers,
+  });
+  void opened.reach.start();
+  return {
+    node,
+    relabel: (labels) => applier.hear({ kind: 'self', labels, capabilities: self.capabilities }),
+    stop: async () => {
+      stopHeartbeats();
+      opened.reach.stop();
+      applier.stop();
+      await running;
+      await storage
+        .handOver(applier.journal)
+        .catch((error: Error) => log.warn({ node, error: error.message }, 'the target could not be handed over'));
+      await opened.close();
+      await bus.close();
+    },
+  };
+}
+
+/** Rejects when the signal aborts. */
+function sleep(ms: number, ending: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      reject(new Error('the applier was stopped'));
+    };
+    if (ending.aborted) return void reject(new Error('the applier was stopped'));
+    const timer = setTimeout(() => {
+      ending.removeEventListener('abort', end);
+      resolve();
+    }, ms);
+    ending.addEventListener('abort', end, { once: true });
+  });
+}

@@ -1,0 +1,128 @@
+import { createHash } from 'node:crypto';
+import type { Log } from '../../core/index.js';
+import type { RunningTarget, Target } from './run-target.js';
+
+export interface TargetSetOptions {
+  readonly shards: number;
+  /** Claims a target and runs it. Rejects if that is not possible now. */
+  readonly run: (target: Target, onLost: () => void, ending: AbortSignal) => Promise<RunningTarget>;
+  readonly log: Log;
+}
+
+const AGAIN_FIRST_MS = 1_000;
+const AGAIN_LAST_MS = 60_000;
+
+/** Which of many targets run here: those that exist and whose shard this copy leads. */
+export class TargetSet {
+  private readonly led = new Set<number>();
+  private wanted: ReadonlyMap<string, Target> = new Map();
+  private readonly slots = new Map<string, Slot>();
+
+  constructor(private readonly options: TargetSetOptions) {}
+
+  /** These targets exist now. */
+  replace(targets: readonly Target[]): void {
+    this.wanted = new Map(targets.map((target) => [target.node, target]));
+    this.update();
+  }
+
+  lead(shard: number, leads: boolean): void {
+    if (leads) this.led.add(shard);
+    else this.led.delete(shard);
+    this.update();
+  }
+
+  /** Stops all targets, and hands them over. */
+  async stop(): Promise<void> {
+    this.led.clear();
+    this.update();
+    await Promise.all([...this.slots.values()].map((slot) => slot.settled));
+  }
+
+  private update(): void {
+    const { shards } = this.options;
+    for (const node of new Set([...this.wanted.keys(), ...this.slots.keys()])) {
+      const target = this.wanted.get(node);
+      const isOwn = target !== undefined && this.led.has(shardOf(node, shards));
+      let slot = this.slots.get(node);
+      if (slot === undefined && !isOwn) continue;
+      if (slot === undefined) this.slots.set(node, (slot = new Slot(this.options)));
+      slot.want(isOwn ? target : undefined);
+    }
+  }
+}
+
+/** The shard of a target. It is the same in every copy. */
+export const shardOf = (node: string, shards: number): number =>
+  createHash('sha256').update(node).digest().readUInt32BE() % shards;
+
+/** Runs one target, or none: one start or stop after another. */
+class Slot {
+  /** Resolves once what was wanted last is so. */
+  settled: Promise<void> = Promise.resolve();
+  private wanted: Target | undefined;
+  private current: { readonly target: Target; readonly running: RunningTarget } | undefined;
+  private isBusy = false;
+  private failures = 0;
+  private ending = new AbortController();
+  private wake: () => void = () => undefined;
+
+  constructor(private readonly options: TargetSetOptions) {}
+
+  want(target: Target | undefined): void {
+    const before = this.wanted;
+    this.wanted = target;
+    if (target !== undefined && before !== undefined && target.settings === before.settings)
+      return void this.current?.running.relabel(target.labels);
+    this.ending.abort();
+    this.wake();
+    if (!this.isBusy) this.settled = this.settle();
+  }
+
+  private async settle(): Promise<void> {
+    this.isBusy = true;
+    while (this.current?.target.settings !== this.wanted?.settings) {
+      if (this.current !== undefined) await this.end(this.current.running);
+      else if (this.wanted !== undefined) await this.begin(this.wanted);
+    }
+    this.isBusy = false;
+  }
+
+  private async begin(target: Target): Promise<void> {
+    this.ending = new AbortController();
+    const { signal } = this.ending;
+    try {
+      const running = await this.options.run(target, () => void this.lost(), signal);
+      this.current = { target, running };
+      this.failures = 0;
+    } catch (error) {
+      if (signal.aborted) return;
+      const { node } = target;
+      this.options.log.warn({ node, error: (error as Error).message }, 'the target cannot be served; trying again');
+      await this.pause(Math.min(AGAIN_LAST_MS, AGAIN_FIRST_MS * 2 ** this.failures++));
+    }
+  }
+
+  private async end(running: RunningTarget): Promise<void> {
+    this.current = undefined;
+    await running.stop();
+  }
+
+  /** Another copy has it. If this one should still have it, it claims the target again. */
+  private async lost(): Promise<void> {
+    const { current } = this;
+    this.current = undefined;
+    await current?.running.stop();
+    if (!this.isBusy) this.settled = this.settle();
+  }
+
+  private pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}
