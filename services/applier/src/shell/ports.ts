@@ -147,8 +147,10 @@ export class RefusedError extends Error {
 }
 
 /** The target does not answer, or not in time: nothing is known of what it did. */
-export class UnreachableError extends Error {
-  override readonly name = 'UnreachableError';
+export class UnreachableError extends RefusedError {
+  constructor(message: string) {
+    super('unreachable', message);
+  }
 }
 
 /** The milliseconds of a duration in a config, such as `5s`. Throws Refused if it is invalid. */
@@ -173,7 +175,7 @@ export function argvOf(value: unknown, where: string): readonly string[] {
 }
 
 export const refusalOf = (error: unknown, where: string): Refusal => ({
-  fault: error instanceof RefusedError ? error.fault : error instanceof UnreachableError ? 'unreachable' : 'node',
+  fault: error instanceof RefusedError ? error.fault : 'node',
   reason: `${where === '' ? '' : `${where}: `}${error instanceof Error ? messageOf(error) : String(error)}`,
 });
 
