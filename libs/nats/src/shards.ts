@@ -19,8 +19,8 @@ export interface ShardsOptions {
 
 /**
  * Shares work among copies: each shard has one leader. Every copy shows with a key that it is there, and the copy with
- * the highest hash for a shard runs for election in it (rendezvous hashing, Thaler and Ravishankar 1998). So a copy that
- * joins or leaves moves only its own shards.
+ * the highest hash for a shard runs for election in it (rendezvous hashing, Thaler and Ravishankar 1998). So a copy
+ * that joins or leaves moves only its own shards.
  */
 export class Shards {
   private readonly id = nuid.next();

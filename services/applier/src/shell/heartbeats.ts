@@ -13,9 +13,9 @@ export interface HeartbeatOptions {
 }
 
 /**
- * Sends heartbeats until the returned function is called. The first is sent soon. Otherwise a node that restarts again and again would never run long enough to send
- * one, and become silent. The times of the first two are random, so that a thousand appliers that start together do not
- * send them together.
+ * Sends heartbeats until the returned function is called. The first is sent soon. Otherwise a node that restarts again
+ * and again would never run long enough to send one, and become silent. The times of the first two are random, so that
+ * a thousand appliers that start together do not send them together.
  */
 export function sendHeartbeats(
   bus: BusPort,

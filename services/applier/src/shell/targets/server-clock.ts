@@ -5,8 +5,8 @@ const MOST_STEP_MS = 1_000;
 const EVERY_MS = 60_000;
 
 /**
- * The time of the NATS server, in milliseconds. Journals of targets contain times, and another copy, on another machine,
- * continues with them. It never runs backwards.
+ * The time of the NATS server, in milliseconds. Journals of targets contain times, and another copy, on another
+ * machine, continues with them. It never runs backwards.
  */
 export class ServerClock {
   private offsetMs = 0;

@@ -97,8 +97,8 @@ export class TargetStorage implements Storage {
   }
 
   /**
-   * Call this before each write to the target. Until the deadline of its lease, no other copy takes over. After that, or
-   * without a lease, one may have done so. Throws LostTargetError then, and if the bucket cannot be read.
+   * Call this before each write to the target. Until the deadline of its lease, no other copy takes over. After that,
+   * or without a lease, one may have done so. Throws LostTargetError then, and if the bucket cannot be read.
    */
   async fence(): Promise<void> {
     const { node, bucket, owner, clock } = this.options;
