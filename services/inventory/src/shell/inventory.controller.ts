@@ -1,7 +1,8 @@
-import { Controller, Inject } from '@nestjs/common';
+import { Controller, Inject, type OnModuleDestroy } from '@nestjs/common';
 import { EventPattern, Payload } from '@nestjs/microservices';
 import { decodeAlive, decodeReport, REPORT_FILTERS, reporterOf, REPORTS } from '#libs/contracts';
 import { LedgerService, Poison, ServiceNotes, type BusMessage } from '#libs/nats';
+import { durationText } from '#libs/manifests';
 import { monotonicMs, wallTime } from '#libs/process';
 import { hear, hearReport, noteAnnounced, SharedNames, type Input, type State } from '../core/index.js';
 import { Pace } from './pace.js';
@@ -11,8 +12,9 @@ const NAMED = 10;
 
 /** Receives announcements and signs of life: heartbeats and reports. */
 @Controller()
-export class InventoryController {
+export class InventoryController implements OnModuleDestroy {
   private readonly shared = new SharedNames();
+  private timer: NodeJS.Timeout | undefined;
 
   constructor(
     @Inject(LedgerService) private readonly ledger: LedgerService<State, Input>,
@@ -54,15 +56,25 @@ export class InventoryController {
         .map((alive) => hear(state, alive.node, nowMs, at, this.pace.keep(state, alive)))
         .some((news) => news);
     });
-    this.noteShared(this.shared.names(nowMs));
+    this.noteShared(nowMs);
   }
 
-  /** For `sluice doctor`. */
-  private noteShared(names: readonly string[]): void {
+  onModuleDestroy(): void {
+    clearTimeout(this.timer);
+  }
+
+  /** For `sluice doctor`. Looks again by itself: there may be no more heartbeats, or another copy gets them. */
+  private noteShared(nowMs: number): void {
+    clearTimeout(this.timer);
+    const names = this.shared.names(nowMs);
+    if (names.length === 0) return this.notes.set('shared-names', undefined);
+    const { patienceMs } = this.shared;
     const more = names.length > NAMED ? `, and ${names.length - NAMED} more` : '';
-    const words = `two appliers use the name ${names.slice(0, NAMED).join(', ')}${more}`;
+    const last = durationText(Math.ceil(patienceMs / 1_000) * 1_000);
+    const words = `two appliers use the name ${names.slice(0, NAMED).join(', ')}${more}, or did so within the last ${last}`;
     const todo = 'stop one of them, or give it another name with --node';
-    this.notes.set('shared-names', names.length === 0 ? undefined : { state: 'bad', words, todo });
+    this.notes.set('shared-names', { state: 'bad', words, todo });
+    this.timer = setTimeout(() => this.noteShared(monotonicMs()), patienceMs).unref();
   }
 
   /**
