@@ -229,6 +229,13 @@ export const BAD: readonly (readonly [string, Manifest, string, string])[] = [
   ['an invalid status', probe({ http: { url: 'http://x', status: [200, 99] } }), 'spec.http.status[1]', 'out-of-range'],
   ['an empty list of statuses', probe({ http: { url: 'http://x', status: [] } }), 'spec.http.status', 'empty'],
   ['an empty argv', probe({ exec: { argv: [] } }), 'spec.exec.argv', 'empty'],
+  ['no program in argv', probe({ exec: { argv: ['', 'x'] } }), 'spec.exec.argv[0]', 'empty'],
+  [
+    'a command with no program',
+    manifestOf('Exec', { check: { argv: ['a'] }, apply: { argv: [''] } }),
+    'spec.apply.argv[0]',
+    'empty',
+  ],
   ['a number in argv', probe({ exec: { argv: ['a', 1] } }), 'spec.exec.argv[1]', 'wrong-type'],
   [
     'a pattern that does not compile',

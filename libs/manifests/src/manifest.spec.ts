@@ -154,7 +154,13 @@ describe('checkManifest', () => {
 });
 
 describe('manifestSchemas', () => {
-  const ajv = new Ajv({ strict: true, strictRequired: false, strictTypes: false, allErrors: true });
+  const ajv = new Ajv({
+    strict: true,
+    strictRequired: false,
+    strictTypes: false,
+    strictTuples: false,
+    allErrors: true,
+  });
   ajv.addFormat('regex', (text) => {
     try {
       return new RegExp(text) instanceof RegExp;

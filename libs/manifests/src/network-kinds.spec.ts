@@ -7,7 +7,7 @@ const reasonsOf = (document: unknown): unknown => {
   const checked = checkManifest(plain(document), 'place');
   return checked.ok ? [] : checked.reasons.map(({ field, code }) => ({ field, code }));
 };
-const ajv = new Ajv({ strict: true, strictRequired: false, strictTypes: false, allErrors: true });
+const ajv = new Ajv({ strict: true, strictRequired: false, strictTypes: false, strictTuples: false, allErrors: true });
 ajv.addFormat('regex', true);
 const validators = new Map(Object.entries(manifestSchemas()).map(([kind, schema]) => [kind, ajv.compile(schema)]));
 const schemaTakes = (manifest: Manifest): boolean => validators.get(String(manifest.kind))?.(plain(manifest)) === true;

@@ -1,5 +1,5 @@
 import { About, Fields } from '../shape/description.js';
-import { Nested, Optional } from '../shape/checked.js';
+import { Nested, Optional, Ruled } from '../shape/checked.js';
 import { Duration, TextList, type TextForm } from '../shape/forms.js';
 import { NodeSpec, type Kind } from './kind.js';
 
@@ -9,7 +9,15 @@ const ARGUMENT: TextForm = {
   schema: { pattern: '^[^\\u0000]*$' },
 };
 
+const NO_PROGRAM = 'must be a program, but is empty';
+
 /** A command, run without a shell. */
+@Ruled({
+  problems: ({ argv }) =>
+    Array.isArray(argv) && argv[0] === '' ? [{ at: 'argv[0]', code: 'empty', message: NO_PROGRAM }] : [],
+  schema: { properties: { argv: { items: [{ minLength: 1 }] } } },
+  expressions: [{ rule: 'size(self.argv) == 0 || size(self.argv[0]) > 0', message: NO_PROGRAM, fieldPath: '.argv' }],
+})
 @Fields({ argv: 'The program and its arguments. There is no shell: use `[sh, -c, "…"]` for one.' })
 export class Command {
   @TextList(ARGUMENT, 1) readonly argv!: readonly string[];

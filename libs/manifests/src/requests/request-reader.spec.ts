@@ -100,7 +100,13 @@ describe('readRequest', () => {
 });
 
 describe('requestSchemas', () => {
-  const ajv = new Ajv({ strict: true, allErrors: true, strictRequired: false, strictTypes: false });
+  const ajv = new Ajv({
+    strict: true,
+    allErrors: true,
+    strictRequired: false,
+    strictTypes: false,
+    strictTuples: false,
+  });
   const validators = new Map(
     Object.entries(requestSchemas()).map(([subject, schema]) => [subject, ajv.compile(schema)]),
   );

@@ -6,7 +6,7 @@ import { failureOf, type Originals } from './journal.js';
 import { type Outcomes, type Refusal, type Step, type StepOf, UNREACHABLE } from './ports.js';
 import { withPreparation, progressed, remember, type State } from './state.js';
 import { checkedConfig, checkedProbes } from './preparation-outcomes.js';
-import { acted, checked, compared, guarded, moved, ran, settled, unitRead } from './work-outcomes.js';
+import { acted, checked, compared, guarded, moved, notRun, ran, settled, unitRead } from './work-outcomes.js';
 
 const PREFETCH_AGAIN_MS = 2_000;
 
@@ -58,7 +58,7 @@ const AFTER: StepResults = {
   'start-probes': (state, { probes }) => remember(state, { health: started(state.memory.health, probes) }),
   guard: (state, { lease }, refusal) => guarded(remember(state, { guarded: lease }), refusal),
   'check-command': (state, { entry }, outcome) => checked(state, entry, outcome),
-  apply: (state, _, refusal) => moved(state, refusal),
+  apply: (state, { entry }, refusal) => moved(refusal?.neverRan === true ? notRun(state, entry) : state, refusal),
   undo: (state, { entry }, refusal) =>
     progressed(state, {
       undone: new Map([...state.memory.progress.undone, [fragmentId(entry), refusal?.reason]]),

@@ -30,6 +30,23 @@ describe('a change that is rolled back after a command ran', () => {
     expect(bench.last?.reason).toMatch(/; rolled back, except Exec\/x, Exec\/y$/);
   });
 
+  it('does not mention a command that could not be started, unless an earlier process may have run it', () => {
+    const bench = failing(exec('x'));
+    const refusal = { fault: 'node', reason: 'no such program', neverRan: true } as const;
+    bench.machine.refusesToApply = ({ name }) => (name === 'x' ? refusal : undefined);
+    bench.settle();
+    expect(bench.last).toMatchObject({ reason: 'no such program', restored: true, notUndone: [] });
+    const other = failing(exec('x'));
+    other.machine.refusesToApply = ({ name }) => (name === 'x' ? refusal : undefined);
+    while (other.machine.readJournal().work?.ran.length !== 1) {
+      other.step();
+      other.takeReports();
+    }
+    other.restart();
+    other.settle();
+    expect(other.last).toMatchObject({ restored: true, notUndone: ['Exec/x'] });
+  });
+
   it('does not mention a command that was not needed', () => {
     const bench = failing(exec('x'), exec('y'));
     bench.machine.needs = ({ name }) => name === 'y';

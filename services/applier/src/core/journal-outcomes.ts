@@ -42,6 +42,9 @@ export function journaled(state: State, journal: Journal, nowMs: number): State 
   const counts = undosBegun(journal);
   const noted = Object.keys(counts).filter((id) => counts[id] !== undosBegun(state.journal)[id]);
   if (noted.length > 0) next = progressed(next, { undoing: new Set([...next.memory.progress.undoing, ...noted]) });
+  const note = journal.work?.ran.at(-1);
+  if (note !== undefined && (journal.work?.ran.length ?? 0) > (state.journal.work?.ran.length ?? 0))
+    next = progressed(next, { noted: note });
   if (
     journal.lastDealt?.lease !== state.journal.lastDealt?.lease ||
     journal.sound !== state.journal.sound ||

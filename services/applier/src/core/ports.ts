@@ -194,7 +194,8 @@ export interface Outcomes {
   'start-probes': void;
   guard: Refusal | undefined;
   'check-command': Refusal | typeof UNNEEDED | undefined;
-  apply: Refusal | undefined;
+  /** `neverRan`: the command of an Exec could not be started. */
+  apply: (Refusal & { readonly neverRan?: true }) | undefined;
   undo: Refusal | undefined;
   restore: Refusal | undefined;
   act: Refusal | undefined;

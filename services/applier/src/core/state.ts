@@ -139,6 +139,10 @@ export interface Progress {
   readonly undone: ReadonlyMap<string, string | undefined>;
   /** The commands whose undo this process has begun, according to the journal. */
   readonly undoing: ReadonlySet<string>;
+  /** The command that this process has noted in the journal, and that it runs next. */
+  readonly noted: string | undefined;
+  /** A command that was noted and could not be started, so it has changed nothing. */
+  readonly neverRan: string | undefined;
   /** The command that is needed, as its check has just said. */
   readonly needed: string | undefined;
   readonly failure: Failure | undefined;
@@ -158,6 +162,8 @@ export const START: Progress = {
   others: undefined,
   undone: new Map(),
   undoing: new Set(),
+  noted: undefined,
+  neverRan: undefined,
   needed: undefined,
   failure: undefined,
   passes: 0,

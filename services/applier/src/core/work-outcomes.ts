@@ -38,6 +38,12 @@ export function moved(state: State, refusal: Refusal | undefined): State {
   return progressed(state, { done: progress.done + 1, troubles: [...progress.troubles, refusal.reason] });
 }
 
+/** After a command that could not be started. An earlier process may have run it, if that one has noted it. */
+export function notRun(state: State, entry: ConfigEntry): State {
+  const id = fragmentId(entry);
+  return state.memory.progress.noted === id ? progressed(state, { neverRan: id }) : state;
+}
+
 /**
  * After an action. A failed action escalates to a reboot, once in the change and once in the rollback. If the node
  * cannot reboot, the change rolls back. If the lease does not allow a reboot, the change rolls back and the report asks

@@ -173,9 +173,10 @@ function judge(state: State, work: ForwardWork | ConfirmationWork, failure: Fail
 
 /** Starts the rollback. A reboot that was requested for the change does not count for the rollback. */
 function turn(state: State, work: ForwardWork | ConfirmationWork, failure: Failure): Step {
+  const ran = work.ran.filter((id) => id !== state.memory.progress.neverRan);
   return {
     do: 'write-journal',
-    journal: { ...state.journal, work: { ...work, phase: 'rolling-back', failure, reboot: undefined } },
+    journal: { ...state.journal, work: { ...work, phase: 'rolling-back', failure, ran, reboot: undefined } },
   };
 }
 

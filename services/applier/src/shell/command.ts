@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 
 /** The result of a command; `output` is the end of its output. */
 export interface CommandResult {
@@ -36,11 +36,14 @@ export function runCommand(
   argv: readonly string[],
   { root, timeoutMs, ending }: CommandLimits,
 ): Promise<CommandResult> {
-  const [command = '', ...rest] = argv;
+  const [command = ''] = argv;
   return new Promise((resolve) => {
     let output = '';
     let timedOut = false;
-    const child = spawn(command, rest, { cwd: root, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    const notRun = ({ message }: Error): void =>
+      resolve({ started: false, passed: false, output: '', reason: `${command} could not be run (${message})` });
+    const child = started(argv, root, notRun);
+    if (child === undefined) return;
     const timer = setTimeout(
       () => {
         timedOut = true;
@@ -53,13 +56,13 @@ export function runCommand(
     const keep = (chunk: Buffer): void => {
       output = (output + chunk.toString('utf8')).slice(-OUTPUT_END);
     };
-    child.stdout.on('data', keep);
-    child.stderr.on('data', keep);
+    child.stdout?.on('data', keep);
+    child.stderr?.on('data', keep);
     const end = (passed: boolean, how: string, started = true): void => {
       clearTimeout(timer);
       ending.removeEventListener('abort', kill);
-      child.stdout.destroy();
-      child.stderr.destroy();
+      child.stdout?.destroy();
+      child.stderr?.destroy();
       const reported = output.trim().slice(-REASON_END);
       resolve({
         started,
@@ -84,6 +87,20 @@ export function runCommand(
       });
     });
   });
+}
+
+/** Node.js throws some errors, and reports others as an event. If there are too many open files, there is no output. */
+function started(
+  [command = '', ...rest]: readonly string[],
+  cwd: string,
+  notRun: (error: Error) => void,
+): ChildProcess | undefined {
+  try {
+    return spawn(command, rest, { cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+  } catch (error) {
+    notRun(error as Error);
+    return undefined;
+  }
 }
 
 function killGroup(pid: number | undefined): void {

@@ -153,6 +153,9 @@ export class UnreachableError extends RefusedError {
   }
 }
 
+/** A command could not be started, so it has changed nothing. */
+export class NeverRanError extends Error {}
+
 /** The milliseconds of a duration in a config, such as `5s`. Throws Refused if it is invalid. */
 export function durationOr(otherwiseMs: number, value: unknown): number {
   if (value === undefined) return otherwiseMs;
@@ -167,9 +170,10 @@ export function argvOf(value: unknown, where: string): readonly string[] {
   if (
     !Array.isArray(argv) ||
     argv.length === 0 ||
+    argv[0] === '' ||
     !argv.every((text) => typeof text === 'string' && !text.includes('\0'))
   ) {
-    throw new RefusedError('content', `${where}.argv must be a list of strings`);
+    throw new RefusedError('content', `${where}.argv must be a list of strings that begins with a program`);
   }
   return argv as readonly string[];
 }

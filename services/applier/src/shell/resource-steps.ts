@@ -13,6 +13,7 @@ import {
 } from '../core/index.js';
 import {
   refusalOf,
+  NeverRanError,
   RefusedError,
   UnreachableError,
   type Backend,
@@ -131,7 +132,16 @@ export class ResourceSteps {
       if (this.isRollingBack) await this.folders.requireAnswer(this.folders.of(entry));
       await backend.apply(entry, leftMs);
     };
-    return refused(withPath(entry), () => (isRollback === true ? this.storage.rollBackWith(work) : work()));
+    let neverRan = false;
+    const noting = (): Promise<void> =>
+      work().catch((error: unknown) => {
+        neverRan = error instanceof NeverRanError;
+        throw error;
+      });
+    const refusal = await refused(withPath(entry), () =>
+      isRollback === true ? this.storage.rollBackWith(noting) : noting(),
+    );
+    return refusal !== undefined && neverRan ? { ...refusal, neverRan } : refusal;
   }
 
   undo({ entry, untilMs }: StepOf<'undo'>): Promise<Refusal | undefined> {

@@ -446,6 +446,28 @@ it('undoes an Exec that ran in a change that is rolled back, and names the one t
   expect(host.tree()).toEqual({ lasting: '644 ' });
 });
 
+it('does not say that a command was not undone if it could not be started', async () => {
+  await host.start({ allowExec: true });
+  const run = (...argv: readonly string[]) =>
+    host.bus.roll(config({ kind: 'Exec', name: 'e', spec: { check: { argv: ['false'] }, apply: { argv } } }));
+  expect(await run('/none')).toMatchObject({
+    kind: 'failed',
+    notUndone: [],
+    reason: 'Exec/e: /none could not be run (spawn /none ENOENT)',
+  });
+  expect(await run('true', 'x'.repeat(200_000))).toMatchObject({
+    kind: 'failed',
+    notUndone: [],
+    reason: 'Exec/e: true could not be run (spawn E2BIG)',
+  });
+  expect(await run('')).toMatchObject({
+    kind: 'invalid',
+    reason: expect.stringContaining(
+      'Exec/e: apply.argv must be a list of strings that begins with a program',
+    ) as string,
+  });
+});
+
 it('does not run the command of an Exec if its check has used up the time', async () => {
   // The check runs before the intent is journaled, and again before `apply`, when that time is over.
   const clock = () =>

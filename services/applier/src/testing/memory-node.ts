@@ -166,6 +166,7 @@ export class MemoryNode {
   readonly ran: string[] = [];
   needs: (command: ConfigEntry) => boolean = () => true;
   undoes: (command: ConfigEntry) => Refusal | undefined = () => undefined;
+  refusesToApply: (entry: ConfigEntry) => Outcomes['apply'] = () => undefined;
   refusesAction: (action: Action) => Refusal | undefined = () => undefined;
   /** Everything that starts with the machine has started. */
   settles: () => void = () => undefined;
@@ -229,7 +230,12 @@ export class MemoryNode {
       case 'check-command':
         return this.refuses(step.entry) ?? (this.needs(step.entry) ? undefined : UNNEEDED);
       case 'apply':
-        return this.refuses(step.entry) ?? this.withoutObject(step.entry) ?? this.applied(step.entry);
+        return (
+          this.refuses(step.entry) ??
+          this.refusesToApply(step.entry) ??
+          this.withoutObject(step.entry) ??
+          this.applied(step.entry)
+        );
       case 'restore':
         return this.files.restore(step.key, step.original);
       case 'act':

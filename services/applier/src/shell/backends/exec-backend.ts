@@ -1,7 +1,15 @@
 import type { ConfigEntry } from '#libs/contracts';
 import type { Original } from '../../core/index.js';
 import { runCommand } from '../command.js';
-import { argvOf, durationOr, RefusedError, type Backend, type BackendFactory, type Surroundings } from '../ports.js';
+import {
+  argvOf,
+  durationOr,
+  NeverRanError,
+  RefusedError,
+  type Backend,
+  type BackendFactory,
+  type Surroundings,
+} from '../ports.js';
 
 const CHECK_TIMEOUT_MS = 30_000;
 const APPLY_TIMEOUT_MS = 300_000;
@@ -63,6 +71,7 @@ class ExecBackend implements Backend {
     const limitMs = Math.min(leftMs(), durationOr(APPLY_TIMEOUT_MS, entry.spec['timeout']));
     if (limitMs <= 0) throw new Error(`not enough time to run ${command}`);
     const result = await runCommand(argvOf(entry.spec[command], command), { ...this.surroundings, timeoutMs: limitMs });
+    if (!result.started) throw new NeverRanError(result.reason);
     if (!result.passed) throw new Error(result.reason);
   }
 

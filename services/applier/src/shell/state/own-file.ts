@@ -57,8 +57,10 @@ export function readOwn(path: string): string {
 }
 
 /** The files at the top of a state folder, also while they are being replaced. */
-const FILES =
-  /^(journal|journal\.prev|hang|frr|guard)\.json(\.tmp|\.new|\.new\.tmp)?$|^(lock|reserve|guard|guard\.log)$/;
+const FILES = [
+  /^(journal|journal\.prev|hang|frr|guard)\.json(\.tmp|\.new|\.new\.tmp)?$/,
+  /^(lock|reserve|guard|guard\.log)$/,
+];
 
 /**
  * Throws StateError if something else is where the applier has its folders, or its files at the top. Opens nothing.
@@ -71,7 +73,7 @@ export function refuseOtherFiles(folder: string): void {
   }
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);
-    if (FILES.test(entry.name) && !entry.isFile()) refuseOthers(path, lstatSync(path));
+    if (!entry.isFile() && FILES.some((name) => name.test(entry.name))) refuseOthers(path, lstatSync(path));
   }
 }
 
