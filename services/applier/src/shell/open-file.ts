@@ -106,8 +106,13 @@ export class OpenFile {
 
   /** Whether parts of it take no space on the disk. They read as zeros. */
   get hasHoles(): boolean {
+    return this.bytesWithoutHoles < this.size;
+  }
+
+  /** What a copy of it takes on the disk if it has the same holes. */
+  get bytesWithoutHoles(): number {
     const { size, blocks } = fstatSync(this.fd);
-    return blocks * BLOCK_BYTES < size;
+    return Math.min(size, blocks * BLOCK_BYTES);
   }
 
   truncate(bytes: number): void {

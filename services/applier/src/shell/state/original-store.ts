@@ -10,6 +10,8 @@ import { codeOf, isMissing, naming, syncFolder, writeWhole, type FileContent } f
 
 const DIGEST = /^[0-9a-f]{64}$/;
 const CONTINUE = constants.O_RDWR | constants.O_CREAT | constants.O_APPEND;
+/** No machine reads a file and computes its sha256 faster. A sparse file of any size fits on a disk. */
+const FASTEST_BYTES_PER_MS = 8_000_000;
 const CONTENT_FILE = /^[0-9a-f]{64}(\.tmp|\.part)?$/;
 
 /** Contents by their sha256, in the state folder: of originals, and of objects that a change needs. */
@@ -28,8 +30,9 @@ export class OriginalStore {
       const content = await file.read();
       return this.keepAs(sha256(content), content);
     }
-    await this.requireRoom(file.size);
+    await this.requireRoom(file);
     try {
+      if (file.size > leftMs() * FASTEST_BYTES_PER_MS) throw new Error('it cannot be read in time');
       const digest = await digestOf(file, leftMs);
       const write = async (kept: OpenFile): Promise<void> => {
         if ((await copy(file, kept, { leftMs, withHoles: file.hasHoles })) !== digest)
@@ -37,7 +40,7 @@ export class OriginalStore {
       };
       return await this.keepAs(digest, write, leftMs);
     } catch (error) {
-      if (leftMs() > 0) throw error;
+      if (leftMs() > 0 && file.size <= leftMs() * FASTEST_BYTES_PER_MS) throw error;
       throw new Error(
         `has ${file.size} bytes, and the change had not enough time to save them: move the file away, or use a longer applyTimeout`,
         { cause: error },
@@ -104,11 +107,11 @@ export class OriginalStore {
     return removeFrom(this.folder, (name) => CONTENT_FILE.test(name) && !digests.has(name));
   }
 
-  /** Throws if a file of this size does not fit. Reading it first could take hours, because a file may be sparse. */
-  private async requireRoom(bytes: number): Promise<void> {
+  /** Throws if what the file takes on the disk does not fit. Its holes take nothing. */
+  private async requireRoom({ size, bytesWithoutHoles: bytes }: OpenFile): Promise<void> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     const { bavail, bsize } = await statfs(this.folder);
-    if (bytes <= bavail * bsize || this.hasOfSize(bytes)) return;
+    if (bytes <= bavail * bsize || this.hasOfSize(size)) return;
     throw new Error(
       `has ${bytes} bytes, which must be saved in ${this.folder}, but only ${bavail * bsize} are free: free disk space there, or move the file away`,
     );

@@ -1,6 +1,17 @@
-import { closeSync, ftruncateSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  ftruncateSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { SmallDisk, whyNoSmallDisk } from '../../../testing/small-disk.js';
 import { config, file, Host, probe } from '../../applier-host.fixture.js';
 import { withOpen } from '../../open-file.js';
 import { OriginalStore } from '../../state/original-store.js';
@@ -119,5 +130,33 @@ it('keeps its holes through a failed lease, and through the deletion of its frag
     isAsBefore();
   } finally {
     await host.end();
+  }
+});
+
+const whyNoDisk = whyNoSmallDisk('tmpfs');
+(whyNoDisk === undefined ? it : it.skip)('must fit on the disk of the state folder without its holes', async () => {
+  const disk = await SmallDisk.mount('tmpfs', 8 * 1_024);
+  const host = new Host(disk.path);
+  try {
+    await host.start();
+    const path = host.path('disk.img');
+    const fd = openSync(path, 'w');
+    writeSync(fd, 'middle', 20 * MIB);
+    ftruncateSync(fd, 50 * MIB);
+    const before = readFileSync(path);
+    const managed = file('/disk.img', 'managed');
+    expect(await host.bus.roll(config(managed))).toMatchObject({ kind: 'applied' });
+    expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied' });
+    expect(readFileSync(path).equals(before)).toBe(true);
+
+    writeFileSync(path, Buffer.alloc(5 * MIB));
+    const report = await host.bus.roll(config(managed));
+    expect(report.reason).toMatch(
+      /\(\/disk\.img\): has 5242880 bytes, which must be saved in .*\/originals, but only \d+ are free/,
+    );
+    closeSync(fd);
+  } finally {
+    await host.end();
+    await disk.end();
   }
 });
