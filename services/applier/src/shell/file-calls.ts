@@ -14,7 +14,12 @@ export interface FileCalls {
   setModified(fd: number, ns: bigint): void;
   /** For files that were opened with `O_PATH`, such as links. */
   setOwner(fd: number, uid: number, gid: number): void;
+  /** What `chattr` set: not even root may change it. Undefined if nothing, or if the file system does not say. */
+  protection(fd: number): Protection | undefined;
 }
+
+/** `chattr +i`, and `chattr +a`. In a folder, the second allows only new names. */
+export type Protection = 'immutable' | 'append-only';
 
 /**
  * Opens a descriptor that only refers to a file. Node.js does not export the flag. It has the same value on x86 and
@@ -52,6 +57,11 @@ function load(): FileCalls | string {
 const { ENODATA, ENOTSUP, EOPNOTSUPP, ERANGE } = osConstants.errno;
 const AT_EMPTY_PATH = 0x1000;
 const UTIME_OMIT = 0x3ffffffen;
+/** `struct statx` and its attributes. */
+const STATX_BYTES = 256;
+const STATX_ATTRIBUTES_AT = 8;
+const STATX_IMMUTABLE = 0x10;
+const STATX_APPEND = 0x20;
 const FIRST_BYTES = 1_024;
 /** The kernel's limit for a list and for a value. */
 const MOST_BYTES = 65_536;
@@ -66,6 +76,8 @@ function bound(koffi: typeof import('koffi')): FileCalls {
   const remove = libc.func('int fremovexattr(int fd, const uint8_t *name)');
   const times = libc.func('int futimens(int fd, const int64_t *times)');
   const chown = libc.func('int fchownat(int fd, const char *path, uint32_t uid, uint32_t gid, int flags)');
+
+  const stat = libc.func('int statx(int fd, const char *path, int flags, uint32_t mask, _Out_ uint8_t *into)');
 
   const failed = (call: string): Error => {
     const errno = koffi.errno();
@@ -117,6 +129,13 @@ function bound(koffi: typeof import('koffi')): FileCalls {
     },
     setOwner(fd, uid, gid) {
       if (chown(fd, '', uid, gid, AT_EMPTY_PATH) !== 0) throw failed('fchownat');
+    },
+    protection(fd) {
+      const into = Buffer.alloc(STATX_BYTES);
+      if (stat(fd, '', AT_EMPTY_PATH, 0, into) !== 0) return undefined;
+      const attributes = into.readUInt32LE(STATX_ATTRIBUTES_AT);
+      if ((attributes & STATX_IMMUTABLE) !== 0) return 'immutable';
+      return (attributes & STATX_APPEND) === 0 ? undefined : 'append-only';
     },
   };
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type BigIntStats, constants, fstatSync, lstatSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, opendir, rename, rmdir, unlink } from 'node:fs/promises';
-import { O_PATH } from '../../file-calls.js';
+import { fileCalls, O_PATH } from '../../file-calls.js';
 import { OpenFile } from '../../open-file.js';
 import { RefusedError } from '../../ports.js';
 import { codeOf } from '../../state/whole-file.js';
@@ -57,6 +57,18 @@ export class Parent {
     const entry = OpenFile.open(this.path(), O_PATH | constants.O_NOFOLLOW);
     try {
       return mountOf(entry) !== mountOf(this.folder);
+    } finally {
+      entry.close();
+    }
+  }
+
+  /** Throws Refused if `chattr` protects the folder, or the entry, from being replaced. */
+  assertReplaceable(): void {
+    assertUnprotected(this.folder, this.folderPath);
+    if (lstatSync(this.path(), { throwIfNoEntry: false }) === undefined) return;
+    const entry = OpenFile.open(this.path(), O_PATH | constants.O_NOFOLLOW);
+    try {
+      assertUnprotected(entry, this.realPath);
     } finally {
       entry.close();
     }
@@ -119,6 +131,8 @@ export class Parent {
    */
   async replace(create: (temporary: string) => Promise<void>): Promise<void> {
     await this.removeLeftovers();
+    // A temporary file could be created in an append-only folder, but neither renamed nor removed.
+    assertUnprotected(this.folder, this.folderPath);
     const name = `.sluice-${randomBytes(8).toString('hex')}.tmp`;
     const temporary = this.path(name);
     namesInUse.add(name);
@@ -161,6 +175,16 @@ export class Parent {
   close(): void {
     this.folder.close();
   }
+}
+
+function assertUnprotected(file: OpenFile, path: string): void {
+  const calls = fileCalls();
+  const protection = typeof calls === 'string' ? undefined : calls.protection(file.fd);
+  if (protection === undefined) return;
+  const letter = protection === 'immutable' ? 'i' : 'a';
+  throw inTheWay(
+    `${path} is ${protection} (chattr +${letter}), so nothing can be replaced there: run chattr -${letter} ${path}`,
+  );
 }
 
 const removeIfPossible = (path: string): Promise<void> =>

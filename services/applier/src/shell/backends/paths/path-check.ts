@@ -4,6 +4,7 @@ import { severalNames } from './path-changes.js';
 import { attributesDiffer, comparing, octal } from './path-differences.js';
 import {
   assertEmpty,
+  assertReplaceable,
   fileAt,
   isMountPoint,
   mounted,
@@ -57,6 +58,7 @@ export async function checkPath(surroundings: Surroundings, target: CheckedPath,
   const { mode } = target.desired;
   if (mode !== undefined && isPrivileged(mode)) assertAllowed(surroundings, `mode ${octal(mode)}`);
   if (changes(target, read)) await assertRestorable(surroundings, target, read);
+  if (isOther(target, read) || changes(target, read)) await assertReplaceable(root, path, follow);
   if (isReplaced(target, read) && (await isMountPoint(root, path, follow))) throw mounted(path, NOT_REPLACED);
 }
 
@@ -116,6 +118,12 @@ function changes({ desired }: CheckedPath, { now, content: isSame }: PathReading
   if (now.state === 'file' && isSame !== true) return true;
   return attributesDiffer(now, desired) !== undefined;
 }
+
+/** Whether something of another kind, or nothing, is where the path leads. */
+const isOther = ({ wrong, content }: CheckedPath, { now }: PathReading): boolean => {
+  if (wrong === 'file') return now.state !== 'directory';
+  return now.state !== (content === undefined ? 'symlink' : 'file');
+};
 
 const NOT_REPLACED =
   'it cannot be replaced: unmount it first, or manage the file that is mounted there by its own path';

@@ -220,6 +220,14 @@ export async function contentAt(root: string, path: string): Promise<Buffer | un
   return (await fileAt(root, path, { wants: () => true })).content;
 }
 
+/** Throws Refused if `chattr` protects what is at the path, or the folder in which it would be created. */
+export async function assertReplaceable(root: string, path: string, follow = false): Promise<void> {
+  const way = await resolvePath(root, path, { follow });
+  if (!('missing' in way)) return closing(way.parent, async (parent) => parent.assertReplaceable());
+  const [first] = way.missing.length > 0 ? way.missing : [path];
+  if (first !== undefined && first !== path) await assertReplaceable(root, first);
+}
+
 /** Whether something is mounted on what is at the path. */
 export async function isMountPoint(root: string, path: string, follow = false): Promise<boolean> {
   const way = await resolvePath(root, path, { follow });
