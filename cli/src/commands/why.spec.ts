@@ -73,6 +73,30 @@ test.each([
   expect(why(change, rollout)).toMatchObject({ because, text });
 });
 
+test('names what the changes need that it waits for, and how to go on without them', () => {
+  const needs = { phase: 'waiting' as const, needs: ['Vrf/red', 'Vrf/blue'] };
+  const others = [changeView({ change: 'c3', phase: 'rolling' }), changeView({ change: 'c5', ...needs })];
+  const waiting = changeView({ phase: 'waiting', waitsFor: ['c3', 'c5'] });
+  expect(whyChange(waiting, undefined, undefined, new Map(), [], others)).toEqual({
+    because: 'waiting',
+    holders: ['c3', 'c5'],
+    text:
+      'waiting for c3, c5: they change some of the same nodes or fragments; ' +
+      'c5 needs Vrf/red, Vrf/blue, which do not exist yet: apply them, or use sluice abort c5, ' +
+      'or publish a change of all fragments of c5, which replaces it',
+  });
+});
+
+test('reads the changes that a change waits for', async () => {
+  const views = {
+    changes: {
+      c7: [changeView({ phase: 'waiting', waitsFor: ['c5', 'c6'] })],
+      c5: [changeView({ change: 'c5', phase: 'waiting', needs: ['Vrf/red'] })],
+    },
+  };
+  expect((await cli(['why', 'c7'], { views })).out).toMatch(/; c5 needs Vrf\/red, which does not exist yet: apply it/);
+});
+
 test('a stalled rollout waits for nodes, each for its reason, and the way out fits the reasons', () => {
   const unavailable = [
     { node: 'n1', because: 'taken by me: bios', lease: '' },

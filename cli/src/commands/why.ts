@@ -39,7 +39,12 @@ export async function why(session: Session, subject: string): Promise<ExitCode> 
     throw new Error(
       `change ${subject} not found: list changes with sluice get changes (if ${subject} is a node: sluice get nodes ${subject})`,
     );
-  return print(session, { change: subject, ...whyChange(change, review, rollout, pools, [...drains.values()]) });
+  const others = await Promise.all(change.waitsFor.map((other) => fleet.get('changes', other)));
+  const waitsFor = others.filter((other) => other !== undefined);
+  return print(session, {
+    change: subject,
+    ...whyChange(change, review, rollout, pools, [...drains.values()], waitsFor),
+  });
 }
 
 /** The scheduler knows that the node is draining. The drain service knows its progress, and what blocks it. */
@@ -57,6 +62,7 @@ export function whyChange(
   rollout: RolloutView | undefined,
   pools: ReadonlyMap<string, PoolView>,
   drains: readonly DrainView[] = [],
+  waitsFor: readonly ChangeView[] = [],
 ): Why {
   const { word, detail } = changeStatus(change, rollout);
   const stalledBy = rollout?.stalledBy ?? [];
@@ -67,11 +73,8 @@ export function whyChange(
     case 'waiting': {
       if (change.needs.length > 0) return answer('needs', needsText(change, review), change.needs);
       const others = change.waitsFor.join(', ');
-      return answer(
-        'waiting',
-        `waiting for ${others}: ${change.waitsFor.length === 1 ? 'it changes' : 'they change'} some of the same nodes or fragments`,
-        change.waitsFor,
-      );
+      const text = `waiting for ${others}: ${change.waitsFor.length === 1 ? 'it changes' : 'they change'} some of the same nodes or fragments`;
+      return answer('waiting', [text, ...waitsFor.flatMap(needsOf)].join('; '), change.waitsFor);
     }
     case 'paused':
       return answer(
@@ -107,10 +110,20 @@ export function whyChange(
 
 const answer = (because: string, text: string, holders: readonly string[] = []): Why => ({ because, text, holders });
 
+/** What another change needs may take a day, and holds up this one, too. */
+function needsOf({ change, needs }: ChangeView): readonly string[] {
+  if (needs.length === 0) return [];
+  const wayOut = `apply ${needs.length === 1 ? 'it' : 'them'}, or use sluice abort ${change}, or publish a change of all fragments of ${change}, which replaces it`;
+  return [`${change} needs ${missingText(needs)}: ${wayOut}`];
+}
+
+const missingText = (needs: readonly string[]): string =>
+  `${needs.join(', ')}, which ${needs.length === 1 ? 'does' : 'do'} not exist yet`;
+
 function needsText({ needs, needsUntilMs, change }: ChangeView, review: ReviewView | undefined): string {
   const who = reasonTexts(review?.verdict === 'blocked' ? review.reasons : []).map(({ text }) => text);
   const wayOut = `apply ${needs.length === 1 ? 'it' : 'them'}, or use sluice abort ${change}; it is rejected at ${new Date(needsUntilMs).toISOString()}`;
-  return `needs ${needs.join(', ')}, which ${needs.length === 1 ? 'does' : 'do'} not exist yet${who.length === 0 ? '' : ` (${who.join('; ')})`}: ${wayOut}`;
+  return `needs ${missingText(needs)}${who.length === 0 ? '' : ` (${who.join('; ')})`}: ${wayOut}`;
 }
 
 function rejectionOf(change: ChangeView, review: ReviewView | undefined): string {
