@@ -3,7 +3,7 @@ import type { ConfigEntry } from '#libs/contracts';
 import type { Item } from '../core/index.js';
 import { PATH_PREFIX, pathOfKey } from './backends/paths/aliases.js';
 import type { FileSystems } from './backends/paths/file-systems.js';
-import { DIRECTORY } from './backends/paths/path-originals.js';
+import { DIRECTORY } from './backends/paths/kind-change.js';
 import type { Backend } from './ports.js';
 
 /** Resources of one kind. */

@@ -11,8 +11,9 @@ import {
   type SaveContext,
   type Surroundings,
 } from '../../ports.js';
+import { DIRECTORY } from './kind-change.js';
 import { checkPath } from './path-check.js';
-import { DIRECTORY, PathOriginals } from './path-originals.js';
+import { PathOriginals } from './path-originals.js';
 import { removeLeftovers, ensureFile, putDirectory, putLink } from './path-changes.js';
 import { attributesDiffer, isInstead, fileDiffers } from './path-differences.js';
 import { pathStateAt, type DesiredAttributes } from './path-state.js';
@@ -171,20 +172,7 @@ class LinkBackend extends PathBackend {
   async check(entry: ConfigEntry, checked: CheckContext): Promise<void> {
     targetOf(entry);
     const path = entry.spec['path'] as string;
-    this.assertNoDirectory(path, checked);
     await checkPath(this.surroundings, { id: `Link/${entry.name}`, path, wrong: 'directory', desired: {} }, checked);
-  }
-
-  /** A directory is restored where its path leads, so a rollback would follow the link instead of removing it. */
-  private assertNoDirectory(path: string, { from }: CheckContext): void {
-    const { aliases } = this.surroundings;
-    const key = aliases.key(path);
-    const directory = from.fragments.find(({ kind, spec }) => kind === DIRECTORY && aliases.key(spec['path']) === key);
-    if (directory === undefined) return;
-    throw new RefusedError(
-      'node',
-      `${path} is managed by Directory/${directory.name}, and a rollback could not put the directory back in place of the link: delete that fragment first, in a change of its own`,
-    );
   }
 
   async apply(entry: ConfigEntry): Promise<void> {

@@ -1,5 +1,6 @@
 import type { Content } from '../../content.js';
 import { RefusedError, type CheckContext, type ManagedPlace, type Surroundings } from '../../ports.js';
+import { assertKindStays } from './kind-change.js';
 import { severalNames } from './path-changes.js';
 import { attributesDiffer, comparing, octal } from './path-differences.js';
 import {
@@ -44,12 +45,13 @@ export async function checkPath(surroundings: Surroundings, target: CheckedPath,
       throw new RefusedError('content', `is below a path that is a ${what}: ${other.kind}/${other.name}`);
     }
   }
+  assertKindStays(target.id.slice(0, target.id.indexOf('/')), path, aliases, checked.from);
   const looked = target.content === undefined ? {} : comparing(target.content);
   const read = await fileAt<boolean>(root, path, { follow, ...looked });
   const { state } = read.now;
   if (state === 'other') throw inTheWay(`${path} is neither a file, a directory nor a symbolic link`);
   if (state === wrong && !checked.taken.has(aliases.key(path))) throw inTheWay(`${path} is a ${wrong}`);
-  if (state === 'directory' && wrong === state && wasLeaf(surroundings, path, checked)) await assertEmpty(root, path);
+  if (state === 'directory' && wrong === state) await assertEmpty(root, path);
   if (state === 'symlink' && target.content !== undefined && (await leadsToDirectory(root, path)))
     throw inTheWay(`${path} is a symbolic link to a directory`);
   assertOnlyOne(target, path, read, checked);
@@ -61,12 +63,6 @@ export async function checkPath(surroundings: Surroundings, target: CheckedPath,
   if (isOther(target, read) || changes(target, read)) await assertReplaceable(root, path, follow);
   if (isReplaced(target, read) && (await isMountPoint(root, path, follow))) throw mounted(path, NOT_REPLACED);
 }
-
-/** Whether the config in force has a file or a link at the path. Then somebody else has put there what is there now. */
-const wasLeaf = ({ aliases }: Surroundings, path: string, { from }: CheckContext): boolean =>
-  from.fragments.some(
-    ({ kind, spec }) => (kind === 'File' || kind === 'Link') && aliases.key(spec['path']) === aliases.key(path),
-  );
 
 /** A path, and whether the file there already has the content. */
 type PathReading = PathRead<boolean>;

@@ -5,6 +5,7 @@ import { RefusedError, type CheckContext, type SaveContext, type Surroundings } 
 import { digestOf } from '../../content.js';
 import type { OpenFile } from '../../open-file.js';
 import { removeLeftovers, putDirectory, putLink, remove, restoreFile } from './path-changes.js';
+import { DIRECTORY } from './kind-change.js';
 import { sharedText } from './path-check.js';
 import { attributesDiffer } from './path-differences.js';
 import {
@@ -244,9 +245,6 @@ export class PathOriginals {
 
 /** What exists at a path. For a file, with the sha256 of its content if that was read. */
 type OriginalReading = Omit<PathRead, 'content'> & { readonly digest?: string };
-
-/** The kind whose paths are followed to the end. */
-export const DIRECTORY = 'Directory';
 
 const attributesOf = ({ mode, uid, gid, xattrs, modified, sparse }: Attributes): Attributes => ({
   mode,

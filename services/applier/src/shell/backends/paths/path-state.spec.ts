@@ -209,7 +209,7 @@ describe('a Link in place of a Directory', () => {
     const report = await host.bus.roll(config(directory('/d2', '0711'), link));
     expect([report.kind, report.reason]).toEqual([
       'failed',
-      expect.stringContaining('delete that fragment first, in a change of its own'),
+      expect.stringContaining('delete Directory/d-d first, and add this fragment in another change'),
     ]);
     expect(host.tree()).toEqual(before);
   });
