@@ -1,0 +1,205 @@
+import { Agent, request } from 'undici';
+import { RefusedError, UnreachableError } from '../ports.js';
+
+/** How to reach one replica of a network function. */
+export interface FunctionAddress {
+  /** The place of its LuCI, such as `https://10-0-0-7.sdewan.pod.cluster.local/cgi-bin/luci`. */
+  readonly baseUrl: string;
+  readonly user: string;
+  readonly password: string;
+  /** The authorities that its certificate may come from, as PEM. Default: those of the system. */
+  readonly ca?: string | undefined;
+  /** How long one call may take. */
+  readonly callTimeoutMs: number;
+}
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
+/** What a replica answered: 2xx, or 4xx with its message. */
+export interface FunctionAnswer {
+  readonly status: number;
+  /** Undefined if it is no JSON. */
+  readonly body: unknown;
+  readonly message: string;
+}
+
+/** The replica works, and failed at this call. */
+export class FailedCallError extends RefusedError {
+  constructor(message: string) {
+    super('node', message);
+  }
+}
+
+/** The services of a replica: a cheap question that every working replica answers. */
+export const SERVICES = 'sdewan/v1/services';
+
+/** Much more than a replica with thousands of objects answers. */
+const MOST_BYTES = 32 * 1024 * 1024;
+/** What people see of an answer. */
+const MOST_WORDS = 300;
+/** LuCI's name of the cookie, and those of later versions. */
+const COOKIE = /^(sysauth(?:_https?)?=[^;]+)/;
+
+/** Calls one replica of a network function. It logs in on its own. Each call has a timeout, each answer a limit. */
+export class FunctionClient {
+  private readonly agent: Agent;
+  private readonly base: string;
+  private session: Promise<string> | undefined;
+  private lateUntilMs = 0;
+
+  constructor(
+    private readonly address: FunctionAddress,
+    /** Ends running calls when the applier is stopped. */
+    private readonly ending?: AbortSignal,
+  ) {
+    this.base = address.baseUrl.replace(/\/+$/, '');
+    this.agent = new Agent({
+      connect: { timeout: address.callTimeoutMs, ...(address.ca === undefined ? {} : { ca: address.ca }) },
+      maxResponseSize: MOST_BYTES,
+    });
+  }
+
+  get callTimeoutMs(): number {
+    return this.address.callTimeoutMs;
+  }
+
+  /** For a path such as `sdewan/mwan3/v1/policies`. Throws Unreachable; Refused if it is not let in, or fails. */
+  async call(method: Method, path: string, body?: unknown, timeoutMs = this.callTimeoutMs): Promise<FunctionAnswer> {
+    try {
+      const answer = await this.withSession(method, path, body, timeoutMs);
+      if (answer.status >= 500) throw await this.failure(method, path, answer);
+      return answer;
+    } catch (error) {
+      // The replica may have received a call that it did not answer, and carry it out later.
+      if (method !== 'GET' && error instanceof UnreachableError) this.expectLateWrites();
+      throw error;
+    }
+  }
+
+  /** A call without an answer, or a copy that was paused, may still change something during one call timeout. */
+  expectLateWrites(): void {
+    this.lateUntilMs = performance.now() + this.callTimeoutMs;
+  }
+
+  /** Resolves when no late write is expected any more: whether it had to wait for that. */
+  async settled(): Promise<boolean> {
+    for (let waited = false; ; waited = true) {
+      const leftMs = this.lateUntilMs - performance.now();
+      if (leftMs <= 0 || this.ending?.aborted === true) return waited;
+      await new Promise((resolve) => setTimeout(resolve, leftMs));
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.agent.destroy();
+  }
+
+  /** A session may have ended, so one 403 leads to a new login. After a second one, it is not let in. */
+  private async withSession(method: Method, path: string, body: unknown, timeoutMs: number): Promise<FunctionAnswer> {
+    const session = (this.session ??= this.login());
+    const headers = { cookie: await session.catch((error: unknown) => this.loggedOut(session, error)) };
+    const first = await this.exchange(method, path, { headers, body, timeoutMs });
+    if (first.status !== 403) return first;
+    if (this.session === session) this.session = this.login();
+    const again = this.session ?? this.login();
+    const cookie = await again.catch((error: unknown) => this.loggedOut(again, error));
+    const second = await this.exchange(method, path, { headers: { cookie }, body, timeoutMs });
+    if (second.status === 403)
+      throw new RefusedError(
+        'node',
+        `${method} ${this.base}/${path} is forbidden, also after a new login as ${this.address.user}: check what this user may do`,
+      );
+    return second;
+  }
+
+  private loggedOut(session: Promise<string>, error: unknown): never {
+    if (this.session === session) this.session = undefined;
+    throw error;
+  }
+
+  private async login(): Promise<string> {
+    const { user, password } = this.address;
+    if (password === '') throw new RefusedError('node', `there is no password for ${user} at ${this.base}`);
+    const form = new URLSearchParams({ luci_username: user, luci_password: password });
+    const answer = await this.exchange('POST', '', {
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      text: form.toString(),
+      timeoutMs: this.callTimeoutMs,
+    });
+    if (answer.status >= 500) throw new UnreachableError(`${this.base} answers the login with ${wordsOf(answer)}`);
+    const [cookie] = answer.cookies.flatMap((line) => COOKIE.exec(line)?.[1] ?? []);
+    if (answer.status === 302 && cookie !== undefined) return cookie;
+    const why = answer.status === 302 ? 'it set no cookie' : `it answered ${wordsOf(answer)}`;
+    throw new RefusedError('node', `${this.base} does not let ${user} in: ${why}. Check the user and the password.`);
+  }
+
+  /** An error of the server about one call is about this call only if the replica answers other calls. */
+  private async failure(method: Method, path: string, answer: FunctionAnswer): Promise<Error> {
+    const message = `${method} ${this.base}/${path} is answered ${wordsOf(answer)}`;
+    if (answer.status !== 500 || path === SERVICES) return new UnreachableError(message);
+    const other = await this.withSession('GET', SERVICES, undefined, this.callTimeoutMs);
+    return other.status >= 500
+      ? new UnreachableError(`${message}, and so is ${SERVICES}`)
+      : new FailedCallError(message);
+  }
+
+  private async exchange(method: Method, path: string, { headers, body, text, timeoutMs }: Sent): Promise<Received> {
+    const url = `${this.base}/${path}`;
+    const timeout = AbortSignal.timeout(Math.max(1, Math.ceil(timeoutMs)));
+    const signal = this.ending === undefined ? timeout : AbortSignal.any([timeout, this.ending]);
+    try {
+      const response = await request(url, {
+        method,
+        headers,
+        dispatcher: this.agent,
+        signal,
+        ...(body === undefined && text === undefined ? {} : { body: text ?? JSON.stringify(body) }),
+      });
+      const cookies = response.headers['set-cookie'] ?? [];
+      return {
+        status: response.statusCode,
+        cookies: typeof cookies === 'string' ? [cookies] : cookies,
+        ...understood(await response.body.text()),
+      };
+    } catch (error) {
+      if (timeout.aborted)
+        throw new UnreachableError(`${method} ${url} was not answered within ${Math.round(timeoutMs)} ms`);
+      if ((error as { readonly code?: string }).code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE')
+        throw new RefusedError('node', `${method} ${url}: the answer has more than ${MOST_BYTES} bytes`);
+      throw new UnreachableError(`${method} ${url}: ${reasonOf(error)}`);
+    }
+  }
+}
+
+interface Sent {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  readonly text?: string;
+  readonly timeoutMs: number;
+}
+interface Received extends FunctionAnswer {
+  readonly cookies: readonly string[];
+}
+
+/** Errors are `{"message":"…"}` as text, whose quotes are not escaped. */
+function understood(text: string): Pick<FunctionAnswer, 'body' | 'message'> {
+  const plain = /^\s*\{\s*"message"\s*:\s*"([\s\S]*)"\s*\}\s*$/.exec(text)?.[1] ?? text;
+  const message = plain.trim().slice(0, MOST_WORDS);
+  try {
+    return { body: JSON.parse(text) as unknown, message };
+  } catch {
+    return { body: undefined, message };
+  }
+}
+
+const wordsOf = ({ status, message }: FunctionAnswer): string => `${status}${message === '' ? '' : ` (${message})`}`;
+
+/** A connection that fails on several addresses has no message of its own. */
+function reasonOf(error: unknown): string {
+  const { message, code, errors } = error as {
+    readonly message?: string;
+    readonly code?: string;
+    readonly errors?: readonly Error[];
+  };
+  return [message, errors?.[0]?.message, code].find((text) => text !== undefined && text !== '') ?? String(error);
+}

@@ -1,0 +1,274 @@
+import type { FunctionKind } from '#libs/manifests/lean';
+import { RefusedError, UnreachableError } from '../ports.js';
+import { isComparable } from './certificates.js';
+import { FailedCallError, type FunctionAnswer, type FunctionClient, type Method } from './function-client.js';
+import { certificatesOf, difference, hasCertificates, knownOf, wireOf, type WireObject } from './wire.js';
+
+/** How long what was read of a collection is used. A list is read once for many objects, and after each write. */
+const LIST_MS = 1_000;
+/** A call that has no answer, a doubled object and a lost one can follow each other. */
+const MOST_TRIES = 5;
+/** How long to wait for what the function does not have yet, such as an interface, and how often to try. */
+const DEPENDENCY_MS = 30_000;
+const DEPENDENCY_AGAIN_MS = 500;
+
+export interface ObjectOptions {
+  readonly listMs?: number;
+  readonly dependencyMs?: number;
+  /** The interface of this replica for the network in a spec; undefined if it has none. Default: the same name. */
+  readonly interfaceOf?: (network: string) => string | undefined;
+}
+
+/** An object that should exist in this form, or not at all. */
+export interface Wanted {
+  readonly kind: FunctionKind;
+  readonly name: string;
+  readonly object: WireObject | undefined;
+}
+
+/** Something that another object still prevents. It is tried again after each other write. */
+class BlockedError extends RefusedError {
+  constructor(message: string) {
+    super('node', message);
+  }
+}
+
+/** The function lacks something that the object refers to. */
+export class MissingDependencyError extends RefusedError {
+  constructor(message: string) {
+    super('node', message);
+  }
+}
+
+/** The objects of one replica. Whatever it does may be repeated, and continues where it was interrupted. */
+export class FunctionObjects {
+  private readonly lists = new Map<string, { readonly list: Promise<readonly WireObject[]>; readonly atMs: number }>();
+  private readonly blocked = new Map<string, { readonly wanted: Wanted; readonly why: string }>();
+  /** The last certificates that were written, for objects that cannot be compared. */
+  private readonly written = new Map<string, string>();
+
+  constructor(
+    private readonly client: FunctionClient,
+    private readonly options: ObjectOptions = {},
+  ) {}
+
+  /** The object that a fragment becomes on this replica. */
+  wireOf(kind: FunctionKind, name: string, spec: WireObject): WireObject {
+    const { interfaceOf } = this.options;
+    return interfaceOf === undefined
+      ? wireOf(kind, name, spec)
+      : wireOf(kind, name, translated(kind, spec, interfaceOf));
+  }
+
+  /** All objects of this name: several if a POST was repeated. */
+  async read(kind: FunctionKind, name: string, timeoutMs?: number): Promise<readonly WireObject[]> {
+    if (kind.post === 'doubles') {
+      return (await this.list(kind, timeoutMs)).filter((object) => object['name'] === name);
+    }
+    const answer = await this.client.call('GET', pathOf(kind, name), undefined, timeoutMs);
+    if (answer.status === 404) return [];
+    const { body } = succeeded(answer, 'GET', pathOf(kind, name));
+    return isObject(body) ? [body] : [];
+  }
+
+  /** All objects of the kind's collection. */
+  async list(kind: FunctionKind, timeoutMs?: number): Promise<readonly WireObject[]> {
+    const known = this.lists.get(kind.path);
+    const { listMs = LIST_MS } = this.options;
+    if (known !== undefined && performance.now() - known.atMs < listMs) return known.list;
+    const list = this.fetchList(kind, timeoutMs);
+    this.lists.set(kind.path, { list, atMs: performance.now() });
+    list.catch(() => this.lists.delete(kind.path));
+    return list;
+  }
+
+  /** Why the replica does not have the object as wanted; undefined if it does. */
+  async differs(wanted: Wanted): Promise<string | undefined> {
+    if (await this.client.settled()) this.lists.clear();
+    const how = differenceOf(wanted, await this.read(wanted.kind, wanted.name));
+    const blocked = this.blocked.get(keyOf(wanted))?.why;
+    return how === undefined || blocked === undefined ? how : `${how}: ${blocked}`;
+  }
+
+  /**
+   * Creates, updates or deletes the object, unless it already is as wanted. If another object prevents that, it is
+   * tried again after the next write: an item later in the same work may free it, and a comparison tells if none did.
+   */
+  async bring(wanted: Wanted, leftMs: () => number = () => Infinity): Promise<void> {
+    const key = keyOf(wanted);
+    try {
+      const wrote = await this.make(wanted, leftMs);
+      this.blocked.delete(key);
+      if (wrote) await this.bringBlocked(leftMs);
+    } catch (error) {
+      if (!(error instanceof BlockedError)) throw error;
+      this.blocked.set(key, { wanted, why: error.message });
+    }
+  }
+
+  private async bringBlocked(leftMs: () => number): Promise<void> {
+    for (let isMoving = true; isMoving;) {
+      isMoving = false;
+      for (const [key, { wanted }] of [...this.blocked]) {
+        try {
+          await this.make(wanted, leftMs);
+          this.blocked.delete(key);
+          isMoving = true;
+        } catch (error) {
+          if (!(error instanceof RefusedError) || error instanceof UnreachableError) throw error;
+          this.blocked.set(key, { wanted, why: error.message });
+        }
+      }
+    }
+  }
+
+  /** Reads, and writes until what it reads is as wanted. Whether it wrote. */
+  private async make(wanted: Wanted, leftMs: () => number): Promise<boolean> {
+    const { kind, name, object } = wanted;
+    const waitUntilMs = performance.now() + Math.min(this.options.dependencyMs ?? DEPENDENCY_MS, leftMs() / 2);
+    let failed: Error | undefined;
+    let tries = 0;
+    for (;;) {
+      // After a call without an answer too: what it did is seen before anything else is tried.
+      const found = await this.read(kind, name, this.timeoutFor(leftMs));
+      const how = differenceOf(wanted, found) ?? this.unseen(wanted, tries > 0);
+      if (how === undefined) return tries > 0;
+      if (tries >= MOST_TRIES)
+        throw failed ?? new RefusedError('node', `${how}, although it was written ${tries} times`);
+      try {
+        await this.write(wanted, found, leftMs);
+        if (object !== undefined) this.written.set(keyOf(wanted), certificatesOf(kind, object).join(' '));
+        tries += 1;
+      } catch (error) {
+        if (error instanceof UnreachableError || error instanceof FailedCallError) {
+          failed = error;
+          tries += 1;
+        } else if (!(error instanceof MissingDependencyError) || performance.now() >= waitUntilMs) {
+          throw error;
+        } else {
+          await new Promise((resolve) => setTimeout(resolve, DEPENDENCY_AGAIN_MS));
+        }
+      }
+    }
+  }
+
+  /** A function does not return all certificates. So each process writes them once, which changes nothing else. */
+  private unseen({ kind, name, object }: Wanted, isWritten: boolean): string | undefined {
+    const certificates = object === undefined ? [] : certificatesOf(kind, object);
+    if (isWritten || certificates.every(isComparable)) return undefined;
+    return this.written.get(`${kind.path}/${name}`) === certificates.join(' ')
+      ? undefined
+      : 'its certificates are not known';
+  }
+
+  private async write(wanted: Wanted, found: readonly WireObject[], leftMs: () => number): Promise<void> {
+    const { kind, name, object } = wanted;
+    // A PUT deletes all objects of the name and creates one, so it also ends doubles.
+    const method: Method = object === undefined ? 'DELETE' : found.length === 0 ? 'POST' : 'PUT';
+    const path = method === 'POST' ? `sdewan/${kind.path}` : pathOf(kind, name);
+    this.lists.delete(kind.path);
+    const answer = await this.client
+      .call(method, path, object, this.timeoutFor(leftMs))
+      .finally(() => this.lists.delete(kind.path));
+    if (answer.status < 300 || (method === 'DELETE' && answer.status === 404)) return;
+    const refusal = await this.refusal(wanted, answer, method);
+    // Two peers may exchange connections: as long as one of them waits, what it had must be free for the other.
+    if (method === 'PUT' && !(refusal instanceof BlockedError)) await this.bringBack(wanted, found, leftMs);
+    if (refusal !== undefined) throw refusal;
+  }
+
+  /** Why the function refused the write; undefined if reading again will tell. */
+  private async refusal(wanted: Wanted, answer: FunctionAnswer, method: Method): Promise<Error | undefined> {
+    const { kind, name } = wanted;
+    const { status, message } = answer;
+    const answered = `the network function answered ${status}${message === '' ? '' : ` (${message})`}`;
+    if (method === 'DELETE')
+      return status === 400 && /is used/.test(message)
+        ? new BlockedError(`${answered}: something still refers to it`)
+        : new RefusedError('node', answered);
+    if (status === 409) {
+      // Somebody was faster, or a call that had no answer has done it.
+      if (method === 'POST' && (await this.read(kind, name)).length > 0) return undefined;
+      return new BlockedError(`${answered}: its name, or that of one of its connections, is taken by another section`);
+    }
+    if (status === 428 || (status === 400 && isAboutDependency(kind, message)))
+      return new MissingDependencyError(`${answered}: it refers to something that this replica does not have`);
+    return new RefusedError(status === 400 ? 'content' : 'node', answered);
+  }
+
+  /** A PUT that fails may have deleted the object. */
+  private async bringBack({ kind, name }: Wanted, found: readonly WireObject[], leftMs: () => number): Promise<void> {
+    const [before] = found;
+    if (before === undefined || hasCertificates(kind, before)) return;
+    if ((await this.read(kind, name, this.timeoutFor(leftMs))).length > 0) return;
+    this.lists.delete(kind.path);
+    await this.client.call('POST', `sdewan/${kind.path}`, knownOf(kind, name, before), this.timeoutFor(leftMs));
+    this.lists.delete(kind.path);
+  }
+
+  private async fetchList(kind: FunctionKind, timeoutMs?: number): Promise<readonly WireObject[]> {
+    const path = `sdewan/${kind.path}`;
+    const { body } = succeeded(await this.client.call('GET', path, undefined, timeoutMs), 'GET', path);
+    const list = isObject(body) ? body[kind.collection] : undefined;
+    if (Array.isArray(list)) return list.filter(isObject);
+    // An empty table of Lua may become an empty object.
+    if (isObject(list) && Object.keys(list).length === 0) return [];
+    throw new RefusedError('node', `GET ${path} is answered without a list of ${kind.collection}`);
+  }
+
+  private timeoutFor(leftMs: () => number): number {
+    const left = leftMs();
+    if (left <= 0) throw new RefusedError('node', 'the time is over');
+    return Math.min(this.client.callTimeoutMs, left);
+  }
+}
+
+export const keyOf = ({ kind, name }: Pick<Wanted, 'kind' | 'name'>): string => `${kind.path}/${name}`;
+
+const pathOf = (kind: FunctionKind, name: string): string => `sdewan/${kind.path}/${encodeURIComponent(name)}`;
+
+function differenceOf({ kind, object }: Wanted, found: readonly WireObject[]): string | undefined {
+  const [first] = found;
+  if (object === undefined) return first === undefined ? undefined : 'it is still there';
+  if (first === undefined) return 'it is missing';
+  if (found.length > 1) return `there are ${found.length} of it`;
+  return difference(kind, object, first);
+}
+
+function succeeded(answer: FunctionAnswer, method: Method, path: string): FunctionAnswer {
+  if (answer.status === 200) return answer;
+  throw new RefusedError('node', `${method} ${path} is answered ${answer.status} (${answer.message})`);
+}
+
+/** Fields that name something else. The function names the outer one if they are in a list. */
+function isAboutDependency(kind: FunctionKind, message: string): boolean {
+  if (/is not defin/.test(message)) return true;
+  return Object.entries(kind.fields).some(
+    ([key, field]) =>
+      (field.refersTo !== undefined || field.needs !== undefined) && message.includes(`Field[${field.wire ?? key}]`),
+  );
+}
+
+/** The spec with the interfaces of this replica in place of networks. */
+function translated(
+  kind: FunctionKind,
+  spec: WireObject,
+  interfaceOf: (network: string) => string | undefined,
+): WireObject {
+  const own = (network: unknown): string => {
+    const found = interfaceOf(String(network));
+    if (found === undefined)
+      throw new RefusedError('node', `this replica has no interface for the network ${String(network)}`);
+    return found;
+  };
+  if (kind.kind === 'FirewallZone') return { ...spec, network: (spec['network'] as readonly unknown[]).map(own) };
+  if (kind.kind !== 'Mwan3Policy') return spec;
+  const members = (spec['members'] as readonly WireObject[]).map((member) => ({
+    ...member,
+    network: own(member['network']),
+  }));
+  return { ...spec, members };
+}
+
+const isObject = (value: unknown): value is WireObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
