@@ -333,6 +333,17 @@ test('an object that somebody else makes at the same moment is updated', async (
   expect(await program.differs(POLICY)).toBeUndefined();
 });
 
+test('named objects are compared with one list too, and each one alone after it was written', async () => {
+  const policies = Array.from({ length: 5 }, (_, i) => ({ ...POLICY, name: `p${i}` }));
+  const own = start({ listMs: 600_000 });
+  await own.apply(...policies);
+  for (const policy of policies) expect(await own.differs(policy)).toBeUndefined();
+  expect(replica.calls.filter((call) => call === 'GET mwan3/v1/policies')).toHaveLength(1);
+  expect(replica.calls).toHaveLength(1 + 2 * policies.length);
+  await own.delete(...policies);
+  for (const policy of policies) expect(await own.differs(policy)).toBe('it is missing');
+});
+
 test('many objects of one collection are compared with one list', async () => {
   const rules = Array.from({ length: 10 }, (_, i) =>
     entry('CNFRouteRule', `r${i}`, { src: '10.0.0.0/8', prio: i + 1 }),
@@ -343,6 +354,16 @@ test('many objects of one collection are compared with one list', async () => {
   await other.apply(...rules);
   for (const rule of rules) expect(await other.differs(rule)).toBeUndefined();
   expect(replica.calls).toEqual(['GET rule/v1/rules']);
+});
+
+test('what is missing is waited for once, not for each object', async () => {
+  const patient = start({ dependencyMs: 1_000 });
+  const route = (name: string) => entry('CNFRoute', name, { dst: 'default', dev: 'gone0' });
+  await expect(patient.apply(route('a'))).rejects.toThrow('does not have');
+  const tries = replica.writes.length;
+  expect(tries).toBeGreaterThan(1);
+  await expect(patient.apply(route('b'))).rejects.toThrow('does not have');
+  expect(replica.writes).toHaveLength(tries + 1);
 });
 
 test('a network is the interface that this replica has for it', async () => {

@@ -11,6 +11,10 @@ const MOST_TRIES = 5;
 /** How long to wait for what the function does not have yet, such as an interface, and how often to try. */
 const DEPENDENCY_MS = 30_000;
 const DEPENDENCY_AGAIN_MS = 500;
+const PATIENT_AGAIN_MS = 60_000;
+
+/** The field that names an object. */
+const NAME = 'name';
 
 export interface ObjectOptions {
   readonly listMs?: number;
@@ -46,6 +50,7 @@ export class FunctionObjects {
   private readonly blocked = new Map<string, { readonly wanted: Wanted; readonly why: string }>();
   /** The last certificates that were written, for objects that cannot be compared. */
   private readonly written = new Map<string, string>();
+  private patientUntilMs = -Infinity;
 
   constructor(
     private readonly client: FunctionClient,
@@ -62,13 +67,21 @@ export class FunctionObjects {
 
   /** All objects of this name: several if a POST was repeated. */
   async read(kind: FunctionKind, name: string, timeoutMs?: number): Promise<readonly WireObject[]> {
-    if (kind.post === 'doubles') {
-      return (await this.list(kind, timeoutMs)).filter((object) => object['name'] === name);
-    }
+    return (await this.list(kind, timeoutMs)).filter((object) => object[NAME] === name);
+  }
+
+  /** The same as of now. Doubles are only in the list. */
+  private async readNow(kind: FunctionKind, name: string, timeoutMs: number): Promise<readonly WireObject[]> {
+    if (kind.post === 'doubles') return this.read(kind, name, timeoutMs);
     const answer = await this.client.call('GET', pathOf(kind, name), undefined, timeoutMs);
-    if (answer.status === 404) return [];
-    const { body } = succeeded(answer, 'GET', pathOf(kind, name));
-    return isObject(body) ? [body] : [];
+    const body = answer.status === 404 ? undefined : succeeded(answer, 'GET', pathOf(kind, name)).body;
+    const found = isObject(body) ? [body] : [];
+    const known = this.lists.get(kind.path);
+    if (known !== undefined) {
+      const others = (await known.list).filter((object) => object[NAME] !== name);
+      this.lists.set(kind.path, { ...known, list: Promise.resolve([...others, ...found]) });
+    }
+    return found;
   }
 
   /** All objects of the kind's collection. */
@@ -125,12 +138,12 @@ export class FunctionObjects {
   /** Reads, and writes until what it reads is as wanted. Whether it wrote. */
   private async make(wanted: Wanted, leftMs: () => number): Promise<boolean> {
     const { kind, name, object } = wanted;
-    const waitUntilMs = performance.now() + Math.min(this.options.dependencyMs ?? DEPENDENCY_MS, leftMs() / 2);
     let failed: Error | undefined;
     let tries = 0;
     for (;;) {
       // After a call without an answer too: what it did is seen before anything else is tried.
-      const found = await this.read(kind, name, this.timeoutFor(leftMs));
+      const timeoutMs = this.timeoutFor(leftMs);
+      const found = await (tries > 0 ? this.readNow(kind, name, timeoutMs) : this.read(kind, name, timeoutMs));
       const how = differenceOf(wanted, found) ?? this.unseen(wanted, tries > 0);
       if (how === undefined) return tries > 0;
       if (tries >= MOST_TRIES)
@@ -143,7 +156,7 @@ export class FunctionObjects {
         if (error instanceof UnreachableError || error instanceof FailedCallError) {
           failed = error;
           tries += 1;
-        } else if (!(error instanceof MissingDependencyError) || performance.now() >= waitUntilMs) {
+        } else if (!(error instanceof MissingDependencyError) || !this.hasPatience(leftMs)) {
           throw error;
         } else {
           await new Promise((resolve) => setTimeout(resolve, DEPENDENCY_AGAIN_MS));
@@ -166,19 +179,23 @@ export class FunctionObjects {
     // A PUT deletes all objects of the name and creates one, so it also ends doubles.
     const method: Method = object === undefined ? 'DELETE' : found.length === 0 ? 'POST' : 'PUT';
     const path = method === 'POST' ? `sdewan/${kind.path}` : pathOf(kind, name);
-    this.lists.delete(kind.path);
     const answer = await this.client
       .call(method, path, object, this.timeoutFor(leftMs))
-      .finally(() => this.lists.delete(kind.path));
+      .finally(() => this.hasWritten(kind));
     if (answer.status < 300 || (method === 'DELETE' && answer.status === 404)) return;
-    const refusal = await this.refusal(wanted, answer, method);
+    const refusal = await this.refusal(wanted, answer, method, this.timeoutFor(leftMs));
     // Two peers may exchange connections: as long as one of them waits, what it had must be free for the other.
     if (method === 'PUT' && !(refusal instanceof BlockedError)) await this.bringBack(wanted, found, leftMs);
     if (refusal !== undefined) throw refusal;
   }
 
   /** Why the function refused the write; undefined if reading again will tell. */
-  private async refusal(wanted: Wanted, answer: FunctionAnswer, method: Method): Promise<Error | undefined> {
+  private async refusal(
+    wanted: Wanted,
+    answer: FunctionAnswer,
+    method: Method,
+    timeoutMs: number,
+  ): Promise<Error | undefined> {
     const { kind, name } = wanted;
     const { status, message } = answer;
     const answered = `the network function answered ${status}${message === '' ? '' : ` (${message})`}`;
@@ -188,7 +205,7 @@ export class FunctionObjects {
         : new RefusedError('node', answered);
     if (status === 409) {
       // Somebody was faster, or a call that had no answer has done it.
-      if (method === 'POST' && (await this.read(kind, name)).length > 0) return undefined;
+      if (method === 'POST' && (await this.readNow(kind, name, timeoutMs)).length > 0) return undefined;
       return new BlockedError(`${answered}: its name, or that of one of its connections, is taken by another section`);
     }
     if (status === 428 || (status === 400 && isAboutDependency(kind, message)))
@@ -200,8 +217,7 @@ export class FunctionObjects {
   private async bringBack({ kind, name }: Wanted, found: readonly WireObject[], leftMs: () => number): Promise<void> {
     const [before] = found;
     if (before === undefined || hasCertificates(kind, before)) return;
-    if ((await this.read(kind, name, this.timeoutFor(leftMs))).length > 0) return;
-    this.lists.delete(kind.path);
+    if ((await this.readNow(kind, name, this.timeoutFor(leftMs))).length > 0) return;
     await this.client.call('POST', `sdewan/${kind.path}`, knownOf(kind, name, before), this.timeoutFor(leftMs));
     this.lists.delete(kind.path);
   }
@@ -214,6 +230,19 @@ export class FunctionObjects {
     // An empty table of Lua may become an empty object.
     if (isObject(list) && Object.keys(list).length === 0) return [];
     throw new RefusedError('node', `GET ${path} is answered without a list of ${kind.collection}`);
+  }
+
+  /** An object of a kind without doubles is read alone after a write, which brings the list up to date. */
+  private hasWritten({ post, path }: FunctionKind): void {
+    if (post === 'doubles') this.lists.delete(path);
+  }
+
+  /** Whether to wait for something that the replica lacks. Once per change, not once per object. */
+  private hasPatience(leftMs: () => number): boolean {
+    const nowMs = performance.now();
+    const ms = Math.min(this.options.dependencyMs ?? DEPENDENCY_MS, leftMs() / 2);
+    if (nowMs > this.patientUntilMs + PATIENT_AGAIN_MS) this.patientUntilMs = nowMs + ms;
+    return nowMs < this.patientUntilMs;
   }
 
   private timeoutFor(leftMs: () => number): number {
