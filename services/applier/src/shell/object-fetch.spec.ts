@@ -3,6 +3,7 @@ import { readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '#libs/testing';
 import { config, file, Host, probe } from './applier-host.fixture.js';
+import { bootClock } from './boot.js';
 import { OpenFile } from './open-file.js';
 
 let host: Host;
@@ -84,6 +85,25 @@ it('says that a part of an object is missing, and does not blame the time', asyn
   expect(failed.reason).toBe(
     `nothing was started: File/x: a part of a.bin is missing from the object store: upload the file again with sluice upload (sha256 ${sha256(content)})`,
   );
+});
+
+it('says how much of an object has arrived when half of the time is over, and changes nothing', async () => {
+  const content = 'forty characters, which are ten chunks..';
+  store(content);
+  let aheadMs = 0;
+  const { chunk } = host.bus;
+  host.bus.chunk = (hash, n) => {
+    // Four chunks are requested at once, so three have arrived.
+    if (n === 5) aheadMs = 40_000;
+    return chunk.call(host.bus, hash, n);
+  };
+  await host.start({ clock: () => bootClock() + aheadMs });
+  const failed = await host.bus.roll(config(withObject('/x', content)), { applyMs: 60_000 });
+  expect(failed).toMatchObject({ verdict: 'failed', restored: true });
+  expect(failed.reason).toBe(
+    'nothing was started: File/x: only 30 % of a.bin (40 bytes) was downloaded in half of the applyTimeout: use a longer applyTimeout',
+  );
+  expect(host.tree()).toEqual({});
 });
 
 it('continues a download that was interrupted', async () => {
