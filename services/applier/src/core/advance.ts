@@ -1,5 +1,14 @@
 import { fragmentId } from '#libs/contracts';
-import { backedOff, leaseRead, objectFetched, reached, countReport, statusRead, keepConfig } from './bus-outcomes.js';
+import {
+  backedOff,
+  configFetched,
+  leaseRead,
+  objectFetched,
+  reached,
+  countReport,
+  statusRead,
+  keepConfig,
+} from './bus-outcomes.js';
 import { started } from './health.js';
 import { journaled, notWritten, onDisk } from './journal-outcomes.js';
 import { failureOf, type Originals } from './journal.js';
@@ -37,10 +46,7 @@ const AFTER: StepResults = {
     config === undefined
       ? remember(state, { absent: new Set([...state.memory.absent, hash]) })
       : keepConfig(state, hash, config, nowMs),
-  'fetch-config': (state, step, config, nowMs) =>
-    'fault' in config
-      ? withPreparation(backedOff(state, step, nowMs), { trouble: config.reason })
-      : reached(withPreparation(keepConfig(state, step.hash, config, nowMs), { trouble: '' }), nowMs),
+  'fetch-config': configFetched,
   'fetch-object': objectFetched,
   prefetch: (state, { lease }, { isOver }, nowMs) =>
     remember(state, { prefetch: { lease, dueMs: isOver ? Infinity : nowMs + PREFETCH_AGAIN_MS }, untidy: true }),

@@ -35,6 +35,19 @@ export function backedOff(state: State, step: Step, nowMs: number): State {
 export const reached = (state: State, nowMs: number): State =>
   remember(state, { bus: { failures: 0, retryAtMs: nowMs } });
 
+/** Before a change, waits for a config that is not there yet, or that cannot be saved now. */
+export function configFetched(
+  state: State,
+  step: StepOf<'fetch-config'>,
+  config: Outcomes['fetch-config'],
+  nowMs: number,
+): State {
+  if (!('fault' in config))
+    return reached(withPreparation(keepConfig(state, step.hash, config, nowMs), { trouble: '' }), nowMs);
+  const waiting = state.memory.preparation === undefined ? state : soonAgain(state);
+  return withPreparation(backedOff(waiting, step, nowMs), { trouble: config.reason });
+}
+
 /** Before a change, waits for an object that may still arrive. A pass that retries a rollback continues without it. */
 export function objectFetched(
   state: State,
