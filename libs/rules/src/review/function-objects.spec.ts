@@ -44,6 +44,32 @@ test('a connection with the name of a proposal conflicts, because both are secti
   expect(review(proposal, peer)).toMatchObject([{ message: expect.stringContaining('both set ipsec section strong') }]);
 });
 
+test('peers of one node agree on how traffic enters the tunnel, because a function has one switch', () => {
+  const peer = (name: string, type?: string) =>
+    entry('IpsecHost', name, {
+      remote: 'any',
+      authentication_method: 'psk',
+      pre_shared_key: 'k',
+      crypto_proposal: ['strong'],
+      connections: [{ name: `${name}_1`, conn_type: 'tunnel', mode: 'start' }],
+      ...(type === undefined ? {} : { type }),
+    });
+  expect(review(proposal, peer('a'), peer('b', 'policy-based'))).toEqual([]);
+  expect(review(proposal, peer('a'), peer('b', 'VTI-based'))).toMatchObject([
+    {
+      fragment: 'IpsecHost/b',
+      field: 'spec.type',
+      message: 'is VTI-based, and that of IpsecHost/a is policy-based: a function has only one for all of them',
+    },
+  ]);
+});
+
+test('no object has the name of an interface in its config file', () => {
+  expect(review(policy, { ...rule, name: 'wan1' })).toMatchObject([
+    { fragment: 'Mwan3Rule/wan1', field: 'metadata.name', message: expect.stringContaining('Mwan3Policy/all uses') },
+  ]);
+});
+
 test('a rule without its policy waits for it, and a policy that is in use cannot be deleted', () => {
   const reasons = review(rule);
   expect(reasons).toMatchObject([{ fragment: 'Mwan3Rule/https', code: 'missing-reference', needs: 'Mwan3Policy/all' }]);

@@ -47,6 +47,10 @@ export type Field = FieldValue & {
   readonly refersTo?: string;
   /** The value names something else that the function must have, such as an interface. */
   readonly needs?: 'interface';
+  /** What the value names is a section in the config file of the kind, so no object there can have the name. */
+  readonly isSection?: true;
+  /** The function has one value for all objects of the collection. */
+  readonly isShared?: true;
   /** The function does not store it, so it cannot be compared. */
   readonly isDropped?: true;
   /** A list that is sent as one text with commas. */

@@ -19,7 +19,7 @@ const reasonsOf = (document: unknown): readonly { readonly field: string; readon
   const checked = checkManifest(plain(document), 'place');
   return checked.ok ? [] : checked.reasons.map(({ field, message }) => ({ field, message }));
 };
-const ajv = new Ajv({ strict: true, strictRequired: false, strictTypes: false, allErrors: true });
+const ajv = new Ajv({ strict: true, strictRequired: false, strictTypes: false, strictTuples: false, allErrors: true });
 ajv.addFormat('regex', true);
 const validators = new Map(Object.entries(manifestSchemas()).map(([kind, schema]) => [kind, ajv.compile(schema)]));
 const schemaTakes = (manifest: Manifest): boolean => validators.get(String(manifest.kind))?.(plain(manifest)) === true;

@@ -83,7 +83,9 @@ const REMOTE: Fields = {
   },
   type: {
     words: ['VTI-based', 'policy-based'],
-    about: 'How traffic enters the tunnel. The last change of any peer decides for all of them.',
+    otherwise: 'policy-based',
+    isShared: true,
+    about: 'How traffic enters the tunnel, the same for all peers of a node. Default: `policy-based`.',
   },
   authentication_method: { words: ['psk', 'pubkey'], required: true, about: 'A shared key, or certificates.' },
   pre_shared_key: { form: 'secret', about: 'With `psk`: the shared key. Everybody who may read configs can read it.' },

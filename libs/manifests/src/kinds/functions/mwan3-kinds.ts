@@ -26,6 +26,7 @@ export const MWAN3_KINDS: readonly FunctionKind[] = [
             wire: 'interface',
             required: true,
             needs: 'interface',
+            isSection: true,
             about: 'Name of the interface in the mwan3 config of the function.',
           },
           metric: { least: 1, most: 1_000, required: true, about: 'Links with the lowest metric are used first.' },
