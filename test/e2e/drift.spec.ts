@@ -84,7 +84,7 @@ describe('a manual change on a node', () => {
     const { fleet } = stage;
     const [behind = '', current = ''] = fleet.nodesOf('core');
     const core = (drift: string): object => pool('core', 1, { drift });
-    const app = (node: string): string | undefined => fleet.folders.files(node)[APP];
+    const content = (node: string): string | undefined => fleet.folders.files(node)[APP];
     const drifts = async (node: string): Promise<void> => {
       await fleet.when('leases', node, ({ phase }) => phase === 'released');
       fleet.folders.plant(node, { [APP]: 'edited by hand\n' });
@@ -119,9 +119,9 @@ describe('a manual change on a node', () => {
       [behind, current],
     ]);
     expect(await changes('overwrite', behind)).toEqual([behind]);
-    expect([app(behind), app(current)]).toEqual(['configured again\n', 'edited by hand\n']);
+    expect([content(behind), content(current)]).toEqual(['configured again\n', 'edited by hand\n']);
     expect(await planned('repair')).toEqual([current]);
     expect(await changes('repair', current)).toEqual([current]);
-    expect(app(current)).toBe('configured again\n');
+    expect(content(current)).toBe('configured again\n');
   });
 });

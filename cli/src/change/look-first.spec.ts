@@ -137,6 +137,15 @@ describe('plan and apply', () => {
     ]);
   });
 
+  it('ask nodes with drift first', async () => {
+    const drifted = ['edge-7', 'edge-93', 'edge-150'];
+    const status = Object.fromEntries(
+      drifted.map((node) => [node, [{ node, drifted: ['/etc/motd: is a directory'] }]]),
+    );
+    const { asked } = await plan(MOTD, { views: { nodes: nodes(200), status } });
+    expect([asked.slice(0, 3), asked.length]).toEqual([drifted, 10]);
+  });
+
   it('ask no node about what is committed already', async () => {
     const { metadata, spec, kind } = JSON.parse(MOTD) as { metadata: { name: string }; spec: object; kind: string };
     const fragment = { kind, name: metadata.name, labels: {}, spec };

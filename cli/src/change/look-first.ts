@@ -6,6 +6,7 @@ import {
   type ConfigEntry,
   type FoundPath,
   type Fragment,
+  type NodeView,
   type PathQuery,
   type Reason,
 } from '#libs/contracts';
@@ -14,7 +15,7 @@ import { canonicalJson, compileFragments, mergeReasons, renderNode } from '#libs
 import type { Session } from '../connection/session.js';
 
 /** At most so many nodes are asked, and so many of those that get the same fragments. */
-const MOST_ASKED = 50;
+export const MOST_ASKED = 50;
 const MOST_ALIKE = 10;
 const ANSWER_MS = 2_000;
 
@@ -55,7 +56,10 @@ export async function lookFirst(
   return { found: mergeReasons(sorted(found)), unknown: mergeReasons(silent.sort().map(noAnswer)) };
 }
 
-/** People publish whole manifests. The nodes have what is committed, and a change of the rest does not touch it. */
+/**
+ * People publish whole manifests. The nodes have what is committed, and a change of the rest does not touch it. The
+ * plan says what happens where that has drifted.
+ */
 async function withoutCommitted(fleet: FleetClient, fragments: readonly Fragment[]): Promise<readonly Fragment[]> {
   const views = [...(await fleet.list('fragments')).values()];
   const kept = views.flatMap(({ fragment, gone }) => (gone || fragment === undefined ? [] : [fragment]));
@@ -64,7 +68,7 @@ async function withoutCommitted(fleet: FleetClient, fragments: readonly Fragment
 }
 
 /** Undefined if the node does not answer, or works on a lease. */
-async function askNode(
+export async function askNode(
   fleet: FleetClient,
   node: string,
   entries: readonly ConfigEntry[],
@@ -86,25 +90,39 @@ function withoutContent({ kind, name, spec }: ConfigEntry): PathQuery['entries']
   return { kind, name, labels: {}, spec: rest as Fragment['spec'] };
 }
 
-const pathOf = ({ spec }: ConfigEntry): string => String(spec['path']);
+export const pathOf = ({ spec }: ConfigEntry): string => String(spec['path']);
 
 async function chooseNodes(
   fleet: FleetClient,
   fragments: readonly Fragment[],
 ): Promise<{ readonly nodes: readonly NodePaths[]; readonly of: number }> {
   const index = compileFragments(fragments);
-  const ready = [...(await fleet.list('nodes')).values()].filter(({ state }) => state === 'ready');
+  const [nodes, statuses] = await Promise.all([fleet.list('nodes'), fleet.list('status')]);
+  const ready = [...nodes.values()].filter(({ state }) => state === 'ready');
+  const hasDrift = ({ node }: NodeView): boolean => (statuses.get(node)?.drifted ?? []).length > 0;
   // The index gives the same array to all nodes that get the same fragments.
   const alike = Map.groupBy(ready, ({ labels }) => index.forNode(labels));
   const paths: NodePaths[] = [];
   let of = 0;
-  for (const [set, nodes] of alike) {
+  for (const [set, some] of alike) {
     if (set.length === 0) continue;
-    of += nodes.length;
-    for (const { node, labels } of spread(nodes, Math.min(MOST_ALIKE, MOST_ASKED - paths.length)))
+    of += some.length;
+    const most = Math.min(MOST_ALIKE, MOST_ASKED - paths.length);
+    for (const { node, labels } of withDriftFirst(some, hasDrift, most))
       paths.push({ node, entries: renderNode(set, { name: node, labels }, () => '').config.fragments });
   }
   return { nodes: paths, of };
+}
+
+/** Where somebody has changed something by hand, something is most likely in the way. */
+function withDriftFirst(
+  nodes: readonly NodeView[],
+  hasDrift: (node: NodeView) => boolean,
+  most: number,
+): readonly NodeView[] {
+  const first = spread(nodes.filter(hasDrift), most);
+  const others = nodes.filter((node) => !hasDrift(node));
+  return [...first, ...spread(others, most - first.length)];
 }
 
 /** So many of them, from the whole list. */

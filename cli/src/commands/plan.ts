@@ -12,6 +12,7 @@ import { objectRefOf } from '#libs/manifests/lean';
 import { EXIT, RejectedError, type ExitCode } from '../output/exit.js';
 import { EMPTY_PLAN, requestPlan } from '../change/change-plan.js';
 import type { StrategyFlags } from '../change/strategy.js';
+import { withDriftLooked } from '../change/drift-look.js';
 import { lookFirst } from '../change/look-first.js';
 import { readManifestInput } from '../input/manifest-input.js';
 import { planScreen } from '../output/plan.js';
@@ -40,7 +41,7 @@ async function askPlan(
   try {
     const { documents, fragments, files } = await readManifestInput(flags.filename ?? [], session.io);
     const { found, unknown } = await lookFirst(session, fragments);
-    const planned = await requestPlan(session, { apply: documents, delete: [] }, flags);
+    const planned = await withDriftLooked(session, await requestPlan(session, { apply: documents, delete: [] }, flags));
     const pools = planned.nodes.length === 0 ? new Map() : await (await session.fleet()).list('pools');
     const known = planned.rejected.filter(isNotUploadedBy(files));
     // The merger has already added its warnings to what it would reject.

@@ -13,6 +13,7 @@ const CLASSES = ['none', 'reload', 'restart', 'drain', 'reboot'] as const;
 type Class = (typeof CLASSES)[number];
 const LINES_SHOWN = 20;
 const UNHEALTHY_SHOWN = 5;
+const LEFT_SHOWN = 5;
 
 /** A plan in the style of Terraform: the pools, then the differences with their actions, then the sum. */
 export function planScreen(plan: PlanAnswer, colours: Colours): string {
@@ -31,6 +32,7 @@ export function planScreen(plan: PlanAnswer, colours: Colours): string {
     ...reasonLines(plan.warnings, colours, '!'),
     ...unhealthyLines(plan, colours),
     ...driftLines(changing, colours),
+    ...leftLines(plan, colours),
     ...laterLines(plan, colours),
     ...(plan.needs ?? []).map((need) => `  ${colours.yellow('⏸')} would wait for ${need}, which does not exist yet`),
     ...reasonLines(plan.missing ?? [], colours, '!'),
@@ -57,6 +59,20 @@ function driftLines(changing: readonly PlannedNode[], colours: Colours): string[
   const nodes = changing.filter(({ overwritesDrift = false }) => overwritesDrift);
   if (nodes.length === 0) return [];
   return [`  ${colours.yellow('!')} the change overwrites drift on ${named(nodes)}: see sluice get drift`];
+}
+
+/** The drift that stays, because the nodes refuse to correct it. */
+function leftLines({ nodes }: PlanAnswer, colours: Colours): string[] {
+  const lefts = nodes.flatMap(({ node, leavesDrift = [] }) => leavesDrift.map((difference) => ({ node, difference })));
+  const groups = [...Map.groupBy(lefts, ({ difference }) => difference)];
+  const lines = groups
+    .slice(0, LEFT_SHOWN)
+    .map(
+      ([difference, some]) =>
+        `  ${colours.yellow('!')} drift on ${count(some.length, 'node')} (${few(some.map(({ node }) => node))}) stays: ${difference}: undo it on the ${some.length === 1 ? 'node' : 'nodes'}`,
+    );
+  const rest = groups.length - lines.length;
+  return rest === 0 ? lines : [...lines, colours.dim(`  ${count(rest, 'more difference')}: use -o json for all`)];
 }
 
 /** The nodes that change after the commit, and those that do not change now. A warning tells about those with drift. */

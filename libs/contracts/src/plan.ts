@@ -35,8 +35,10 @@ export interface PlannedNode {
   readonly changed: readonly string[];
   /** The probes that fail on it now; absent if it is healthy. */
   readonly failingProbes?: readonly FailingProbe[];
-  /** How it differs from its config, as last reported: the first differences. Absent without drift. */
+  /** The drift that its lease corrects, as last reported: the first differences. Absent without drift. */
   readonly drift?: readonly string[];
+  /** The drift that it refuses to correct, and why: the first differences. Absent without any. */
+  readonly leavesDrift?: readonly string[];
   /** Whether its lease would overwrite something that somebody changed by hand; absent if not. */
   readonly overwritesDrift?: true;
   /** It does not change in the rollout, but after the commit, because the policies of the change release it. */
@@ -45,5 +47,5 @@ export interface PlannedNode {
   readonly deferred?: DeferredBecause;
 }
 
-/** Why a node gets no config now. */
-export type DeferredBecause = 'silent' | 'taken' | 'drift' | 'unhealthy';
+/** Why a node gets no config now. `refused`: it refuses to correct its drift, and nothing else would change. */
+export type DeferredBecause = 'silent' | 'taken' | 'drift' | 'unhealthy' | 'refused';

@@ -193,7 +193,10 @@ describe('a path that cannot be applied, because its owner has put something in 
     expect(bench.last?.reason).toContain('left as it is: /b is in the way');
     expect(files(bench)).toEqual({ '/a': 'y', '/c': 'x' });
     bench.pass(200_000);
-    expect(bench.last).toMatchObject({ kind: 'drifted', differences: ['/b: differs'] });
+    expect(bench.last).toMatchObject({
+      kind: 'drifted',
+      differences: ['/b: differs, and cannot be corrected: /b is in the way'],
+    });
   });
 
   it('does not keep such a change from being rolled back', () => {

@@ -1,10 +1,19 @@
-import { fragmentId, isDriftOf, isOverwritten, isRestOfDrift, type Config, type LeaseView } from '#libs/contracts';
+import {
+  fragmentId,
+  isDriftOf,
+  isOverwritten,
+  isRestOfDrift,
+  refusedDrift,
+  type Config,
+  type LeaseView,
+} from '#libs/contracts';
 import { inOrder, notAmong } from './plan.js';
 import type { Difference, Item } from './ports.js';
 import { inHand, type Preparation, type State } from './state.js';
 
 /** A difference as a report says it. */
-export const driftText = ({ what, how }: Difference): string => `${what}: ${how}`;
+export const driftText = ({ what, how, refused }: Difference): string =>
+  refused === undefined ? `${what}: ${how}` : refusedDrift(`${what}: ${how}`, refused);
 
 /**
  * Selects the drift from the differences between the node and a new config: the places that the new config leaves as

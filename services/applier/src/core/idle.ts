@@ -74,7 +74,8 @@ function driftStep(state: State, nowMs: number): Step | undefined {
   if (!journal.sound || nowMs < memory.drift.dueMs) return undefined;
   const config = inHand(state, journal.inForce);
   if (config === undefined) return loadStep(state, nowMs);
-  return { do: 'compare', items: planTo(config, journal.originals, kinds) };
+  const { originals } = journal;
+  return { do: 'compare', items: planTo(config, originals, kinds), checks: { config, from: config, originals } };
 }
 
 /** Runs the probes of the config in force at their intervals. A degraded node does not fully have that config. */

@@ -34,6 +34,15 @@ export interface Kinds {
   resources(entry: ConfigEntry): readonly string[];
 }
 
+/** What is known while it is decided whether this node can apply an entry. */
+export interface EntryContext {
+  readonly config: Config;
+  /** The config in force. */
+  readonly from: Config;
+  /** Of what Sluice manages. */
+  readonly originals: Originals;
+}
+
 /** One item of a change. Rollbacks consist of the same items. */
 export type Item =
   | { readonly do: 'apply'; readonly entry: ConfigEntry }
@@ -75,17 +84,12 @@ export type Step =
    */
   | { readonly do: 'prefetch'; readonly lease: string; readonly hash: string; readonly untilMs: number }
   /** Checks whether this node can apply the config. Changes nothing. */
-  | {
+  | ({
       readonly do: 'check';
-      readonly config: Config;
-      /** The config in force. */
-      readonly from: Config;
       readonly entries: readonly ConfigEntry[];
       readonly actions: readonly Action[];
-      /** Of what Sluice manages. Those that no entry manages any more are to be restored. */
-      readonly originals: Originals;
       readonly scope: Scope;
-    }
+    } & EntryContext)
   /**
    * Saves the originals of the resources of these entries, except `known` ones. Contents go to the state folder.
    * Refused if that takes longer than `untilMs`: a file may be of any size.
@@ -133,8 +137,8 @@ export type Step =
    * something is not up yet.
    */
   | { readonly do: 'settle'; readonly untilMs: number }
-  /** Reads back how the node differs from these items. */
-  | { readonly do: 'compare'; readonly items: readonly Item[] }
+  /** Reads back how the node differs from these items. With `checks`, also what it refuses to correct. */
+  | { readonly do: 'compare'; readonly items: readonly Item[]; readonly checks?: EntryContext }
   /** Deletes configs and contents that nothing refers to any more. No other step depends on it. */
   | { readonly do: 'tidy'; readonly configs: readonly string[]; readonly journal: Journal }
   | { readonly do: 'read-status' }
@@ -155,6 +159,8 @@ export interface Difference {
   readonly unreachable?: true;
   /** It is gone because the daemon that holds it has restarted, not because anyone removed it. */
   readonly forgotten?: boolean;
+  /** Why this node refuses to correct it. Only known in a drift check. */
+  readonly refused?: string;
 }
 export interface ProbeResult {
   readonly name: string;

@@ -1,8 +1,9 @@
+import type { Config } from '#libs/contracts';
 import { advance } from './advance.js';
 import { nextStep } from './next-step.js';
 import { mayBeWrittenLater, type Journal } from './journal.js';
 import { type Log, type Notice, type Outcome, type Refusal, type Step, UNREACHABLE } from './ports.js';
-import { hear, leaseAtWork, type State } from './state.js';
+import { hear, inHand, leaseAtWork, type State } from './state.js';
 
 const AGAIN_FIRST_MS = 1_000;
 const AGAIN_LAST_MS = 60_000;
@@ -29,6 +30,11 @@ export class ApplierRun {
 
   get journal(): State['journal'] {
     return this.state.journal;
+  }
+
+  /** The config in force, if it is loaded. */
+  get config(): Config | undefined {
+    return inHand(this.state, this.state.journal.inForce);
   }
 
   /** The lease that the applier works on. */

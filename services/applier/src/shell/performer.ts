@@ -119,7 +119,7 @@ export class Performer {
       case 'settle':
         return this.site.settled(Math.max(0, step.untilMs - this.clock()));
       case 'compare':
-        return this.site.resources.compare(step.items);
+        return this.site.resources.compare(step);
       case 'fetch-config':
       case 'read-status':
       case 'read-lease':

@@ -4,6 +4,7 @@ import {
   UNNEEDED,
   type CheckRefusal,
   type Difference,
+  type EntryContext,
   type Item,
   type Original,
   type Originals,
@@ -56,21 +57,10 @@ export class ResourceSteps {
     return (await backend.differs(entry)) !== undefined;
   }
 
-  /** Why the entries cannot be applied here. */
-  async check({ config, from, entries, originals }: StepOf<'check'>): Promise<Outcomes['check']> {
-    await this.folders.tryAll(entries.map((entry) => this.folders.of(entry)));
-    const refusals: CheckRefusal[] = [];
-    const checked: CheckContext = { config, from, taken: new Set(Object.keys(originals)), places: new Map() };
-    for (const entry of entries) {
-      const refusal = await refused(wordsFor(entry), async () => {
-        if (entry.kind === 'Probe') return this.checks.checkProbe(entry);
-        await this.folders.requireAnswer(this.folders.of(entry));
-        const moved = await this.checks.movedPath?.(entry.spec['path']);
-        if (moved !== undefined) throw new RefusedError('node', moved);
-        return this.backendOf(entry.kind).check(entry, checked);
-      });
-      if (refusal !== undefined) refusals.push({ ...refusal, entry });
-    }
+  /** Why the entries cannot be applied here, and which resources cannot be restored. */
+  async check({ entries, originals, ...context }: StepOf<'check'>): Promise<Outcomes['check']> {
+    const checked = checkContext({ ...context, originals });
+    const refusals: CheckRefusal[] = [...(await this.refusals(entries, checked, wordsFor))];
     const shared: Record<string, string> = {};
     const managed = new Set(entries.flatMap((entry) => this.folders.of(entry).keys));
     for (const [key, original] of Object.entries(originals)) {
@@ -83,6 +73,30 @@ export class ResourceSteps {
       if (refusal !== undefined) refusals.push(nodeFault(refusal));
     }
     return { refusals, shared };
+  }
+
+  /**
+   * Why this node cannot or may not apply each of these entries. This is the one rule: for a lease before it starts,
+   * for drift that is found, and for a plan that wants to know in advance.
+   */
+  async refusals(
+    entries: readonly ConfigEntry[],
+    checked: CheckContext,
+    nameOf: (entry: ConfigEntry) => string = () => '',
+  ): Promise<readonly (Refusal & { readonly entry: ConfigEntry })[]> {
+    await this.folders.tryAll(entries.map((entry) => this.folders.of(entry)));
+    const refusals: (Refusal & { readonly entry: ConfigEntry })[] = [];
+    for (const entry of entries) {
+      const refusal = await refused(nameOf(entry), async () => {
+        if (entry.kind === 'Probe') return this.checks.checkProbe(entry);
+        await this.folders.requireAnswer(this.folders.of(entry));
+        const moved = await this.checks.movedPath?.(entry.spec['path']);
+        if (moved !== undefined) throw new RefusedError('node', moved);
+        return this.backendOf(entry.kind).check(entry, checked);
+      });
+      if (refusal !== undefined) refusals.push({ ...refusal, entry });
+    }
+    return refusals;
   }
 
   async readBefore({ entries, originals: known, untilMs }: StepOf<'read-before'>): Promise<Originals | Refusal> {
@@ -158,7 +172,19 @@ export class ResourceSteps {
     return refusal === undefined ? undefined : nodeFault(refusal);
   }
 
-  async compare(items: readonly Item[]): Promise<readonly Difference[]> {
+  async compare({ items, checks }: StepOf<'compare'>): Promise<readonly Difference[]> {
+    const differences = await this.differences(items);
+    if (checks === undefined) return differences;
+    const read = differences.flatMap(({ entry, unreadable }) => (unreadable === true ? [] : (entry ?? [])));
+    const refusals = await this.refusals(read, checkContext(checks));
+    const reasons = new Map(refusals.filter(isOfPlace).map(({ entry, reason }) => [entry, reason]));
+    return differences.map((difference) => {
+      const reason = difference.entry === undefined ? undefined : reasons.get(difference.entry);
+      return reason === undefined ? difference : { ...difference, refused: reason };
+    });
+  }
+
+  private async differences(items: readonly Item[]): Promise<readonly Difference[]> {
     const differences: Difference[] = [];
     await this.folders.tryAll(items.map((item) => this.folders.ofItem(item)));
     for (const item of items) {
@@ -217,6 +243,17 @@ export class ResourceSteps {
 /** The config is not to blame. */
 const nodeFault = (refusal: Refusal): Refusal =>
   refusal.fault === 'content' ? { ...refusal, fault: 'node' } : refusal;
+
+/** Not of a target that does not answer now. */
+const isOfPlace = ({ fault }: Refusal): boolean => fault !== 'unreachable';
+
+/** The context of a check, before any entry is checked. */
+export const checkContext = ({ config, from, originals }: EntryContext): CheckContext => ({
+  config,
+  from,
+  taken: new Set(Object.keys(originals)),
+  places: new Map(),
+});
 
 /** What people call a resource: a path without its prefix. */
 const nameOfKey = (key: string): string => key.slice(key.indexOf(':') + 1);

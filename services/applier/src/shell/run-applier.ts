@@ -1,13 +1,11 @@
 import { randomInt } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isNodeName, LACKS_XATTRS, type ConfigEntry, type PathAnswer, type PathQuery } from '#libs/contracts';
+import { isNodeName, LACKS_XATTRS } from '#libs/contracts';
 import { ApplierRun, SILENT, start, type Kinds, type Log, type Notice, type Settings } from '../core/index.js';
 import { changesNetwork, elementsOf, nodeNetwork, type NodeNetwork } from './backends/network/node-network.js';
 import type { NetworkSettings } from './backends/network/tools.js';
 import { Aliases } from './backends/paths/aliases.js';
-import { findPaths } from './backends/paths/found-paths.js';
-import { refusedPaths } from './backends/paths/refused-paths.js';
 import { ProbeNetworks } from './probes/probe-networks.js';
 import { statePlaceOf } from './backends/paths/state-place.js';
 import { BACKENDS } from './backends/registry.js';
@@ -18,6 +16,7 @@ import { fileCalls } from './file-calls.js';
 import { sendHeartbeats } from './heartbeats.js';
 import { findHost, type HostSettings } from './host/host.js';
 import { FileSystems } from './backends/paths/file-systems.js';
+import { look } from './look.js';
 import { machineSite } from './machine-site.js';
 import { Performer } from './performer.js';
 import type { Backend, Clock, Surroundings } from './ports.js';
@@ -174,7 +173,7 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
     const bus = new BusPort(
       options.bus,
       (notice: Notice) => applier.hear(notice),
-      (query) => look(applier, surroundings, query),
+      (query) => look(query, { applier, storage: state, resources: site.resources, surroundings }),
     );
     const guard = guardOf(options, clock, log);
     const site = machineSite({ storage: state, backends, surroundings, guard, bus, clock, log });
@@ -208,37 +207,6 @@ const capabilitiesOf = (surroundings: Surroundings): readonly string[] =>
     'kind:Probe',
     ...(surroundings.allowExec ? ['probe:exec'] : []),
   ].sort();
-
-/**
- * What exists at the paths, and what this node would refuse there. It does not look while it works on a lease: a path
- * on a file system that does not answer could keep it past the deadline.
- */
-async function look(
-  { lease, journal }: ApplierRun,
-  surroundings: Surroundings,
-  { paths, entries }: PathQuery,
-): Promise<PathAnswer> {
-  const { aliases, root } = surroundings;
-  const managed = new Set(Object.keys(journal.originals));
-  const isManaged = (path: string): boolean =>
-    [aliases.key(path), aliases.key(path, true)].some((key) => managed.has(key));
-  if (lease !== undefined) return { found: [], busy: !paths.every(isManaged) };
-  const found = await findPaths(root, paths);
-  const unreachable = new Set(found.flatMap(({ path, state }) => (state === 'unreachable' ? [path] : [])));
-  const readable = entries.flatMap(({ kind, name, spec = {} }): readonly ConfigEntry[] =>
-    unreachable.has(String(spec['path'])) ? [] : [{ kind, name, spec }],
-  );
-  const refused = await refusedPaths(surroundings, readable, managed);
-  return {
-    found: paths.flatMap((path) => {
-      const reason = refused.get(path) ?? '';
-      const here = found.find((one) => one.path === path);
-      if (reason === '' && (here === undefined || isManaged(path))) return [];
-      return [{ ...(here ?? { path, state: 'absent', what: 'nothing' }), refused: reason }];
-    }),
-    busy: false,
-  };
-}
 
 function warnWithoutXattrs(log: Log, node: string): void {
   const calls = fileCalls();

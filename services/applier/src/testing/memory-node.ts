@@ -251,10 +251,16 @@ export class MemoryNode {
       case 'compare':
         return this.files
           .differences(step.items)
-          .map((difference) => (this.forgets ? { ...difference, forgotten: true } : difference));
+          .map((difference) => (this.forgets ? { ...difference, forgotten: true } : difference))
+          .map((difference) => this.withRefusal(difference, step.checks !== undefined));
       default:
         return this.bus.up ? this.ask(step) : UNREACHABLE;
     }
+  }
+
+  private withRefusal(difference: Difference, isChecked: boolean): Difference {
+    const refused = isChecked && difference.entry !== undefined ? this.refuses(difference.entry)?.reason : undefined;
+    return refused === undefined ? difference : { ...difference, refused };
   }
 
   /** All running services are restarted with the current content. */

@@ -1,6 +1,8 @@
 import {
+  correctedDrift,
   EMPTY_CONFIG,
   isOverwritten,
+  isRefusedDrift,
   ordered,
   restOfDrift,
   type Config,
@@ -58,7 +60,7 @@ export function nodePlanner(
     const policy = effectivePolicy(policies, node.labels);
     const plan = planActions(has.config as Config, now.config, policy);
     const drift = state.drift.get(node.node) ?? [];
-    const repairs = planDriftActions(has.config as Config, now.config, drift, policy);
+    const repairs = planDriftActions(has.config as Config, now.config, correctedDrift(drift), policy);
     const planned: PlannedNode = {
       node: node.node,
       pool: outlooks.poolOf(node),
@@ -99,13 +101,21 @@ function healthOf({ failing }: State, { node }: NodeState): Pick<PlannedNode, 'f
   return failingProbes === undefined ? {} : { failingProbes };
 }
 
-function driftOf(drift: readonly string[], isChanged: boolean): Pick<PlannedNode, 'drift' | 'overwritesDrift'> {
-  if (drift.length === 0) return {};
-  const left = drift.length - SHOWN_DRIFT;
+function driftOf(
+  drift: readonly string[],
+  isChanged: boolean,
+): Pick<PlannedNode, 'drift' | 'leavesDrift' | 'overwritesDrift'> {
+  const [corrected, refused] = [correctedDrift(drift), drift.filter(isRefusedDrift)];
   return {
-    drift: left > 0 ? [...drift.slice(0, SHOWN_DRIFT), restOfDrift(left)] : drift,
-    ...(isChanged && drift.some(isOverwritten) ? { overwritesDrift: true } : {}),
+    ...(corrected.length > 0 ? { drift: first(corrected) } : {}),
+    ...(refused.length > 0 ? { leavesDrift: first(refused) } : {}),
+    ...(isChanged && corrected.some(isOverwritten) ? { overwritesDrift: true } : {}),
   };
+}
+
+function first(drift: readonly string[]): readonly string[] {
+  const left = drift.length - SHOWN_DRIFT;
+  return left > 0 ? [...drift.slice(0, SHOWN_DRIFT), restOfDrift(left)] : drift;
 }
 
 /** A page of a plan must fit into a message. */

@@ -1,4 +1,4 @@
-import type { Fragment, NewFact, PlanAnswer } from '#libs/contracts';
+import { refusedDrift, type Fragment, type NewFact, type PlanAnswer } from '#libs/contracts';
 import { changed, factOf, file, fragment, LedgerCopy, pool } from '#libs/testing';
 import { changeBody, Merger } from './merger.fixture.js';
 
@@ -144,6 +144,28 @@ describe('a plan tells when each node changes', () => {
     const m = fleet(poolWith('report'), policy);
     drifts(m, 'n0', MOTD);
     expect(plan(m, [poolWith('repair')]).nodes).toMatchObject([{ node: 'n0', actions: [{ kind: 'reboot' }] }]);
+  });
+
+  it('and which drift stays, because the node refuses to correct it', () => {
+    const refused = refusedDrift('/etc/motd: is a directory', 'it is not empty');
+    const policy = fragment('DisruptionPolicy', 'all', {
+      nodeSelector: {},
+      files: [{ path: '/etc/motd', actions: [{ kind: 'reboot' }] }],
+    } as never);
+    const m = fleet(poolWith('report'), policy);
+    drifts(m, 'n0', refused);
+    drifts(m, 'n1', refused, '/a: missing');
+    expect(shown(plan(m, [poolWith('repair')]))).toEqual([
+      'n0 deferred: refused',
+      'n1 after the commit (/a: missing) overwritten',
+    ]);
+    m.commits(2, poolWith('overwrite'));
+    const { nodes } = plan(m, [file('app', 'x')]);
+    expect(nodes.slice(0, 2)).toMatchObject([
+      { node: 'n0', changed: ['/etc/app'], leavesDrift: [refused], actions: [{ kind: 'none' }] },
+      { node: 'n1', changed: ['/etc/app'], leavesDrift: [refused], drift: ['/a: missing'], overwritesDrift: true },
+    ]);
+    expect(nodes[0]).not.toHaveProperty('overwritesDrift');
   });
 
   it('and defers nodes that get no lease, and those that a policy holds while they are unhealthy', () => {

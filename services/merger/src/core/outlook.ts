@@ -1,4 +1,4 @@
-import { isDriftKept, type DeferredBecause, type DriftSetting } from '#libs/contracts';
+import { correctedDrift, isDriftKept, type DeferredBecause, type DriftSetting } from '#libs/contracts';
 import { isPolicyKind, parseRolloutPolicy, selects, type ParsedRolloutPolicy } from '#libs/manifests';
 import { DEFAULT_POOL, poolPolicies, type PoolPolicy } from '#libs/rules';
 import { committedFragments, fragmentsWith, poolsOf, poolsWith } from './rendering.js';
@@ -67,8 +67,11 @@ export class Outlooks {
       if (then !== undefined) return isTouched ? { deferred: then } : 'unchanged';
       return now === undefined ? 'unchanged' : 'after-commit';
     }
-    const repairs = ({ poolOf, drift }: Policies): boolean => drift(poolOf.get(node.node) ?? '') === 'repair';
-    return then === undefined && repairs(this.after) && !repairs(this.now) ? 'after-commit' : 'unchanged';
+    const drift = this.state.drift.get(node.node) ?? [];
+    const repairs = ({ poolOf, drift: settingOf }: Policies): boolean =>
+      settingOf(poolOf.get(node.node) ?? '') === 'repair';
+    if (then !== undefined || drift.length === 0 || !repairs(this.after) || repairs(this.now)) return 'unchanged';
+    return correctedDrift(drift).length > 0 ? 'after-commit' : { deferred: 'refused' };
   }
 
   poolOf({ node }: NodeState): string {

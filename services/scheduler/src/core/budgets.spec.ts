@@ -1,3 +1,4 @@
+import { refusedDrift } from '#libs/contracts';
 import {
   accepted,
   changed,
@@ -331,6 +332,28 @@ describe('leases outside rollouts', () => {
     const reports = pools(pool('edge', 1)).fleet(['n0'], { role: 'edge' });
     expect(grants(drift(reports))).toEqual([]);
     expect(reports.status('n0').drifted).toEqual(['/etc/motd']);
+  });
+
+  it('do not try to repair drift that the node refuses to correct, and say so', () => {
+    const refused = refusedDrift('/a: is a directory', 'a directory that is not empty is in the way');
+    const s = pools(pool('edge', 1, 'edge', { drift: 'repair' })).fleet(['n0'], { role: 'edge' });
+    const finds = (...differences: readonly string[]) =>
+      grants(s.when(s.message('n0', 'old', { kind: 'drifted', differences })));
+    expect(finds(refused)).toEqual([]);
+    expect(s.why('n0')).toMatchObject({
+      because: 'drifted',
+      text: `it is up to date, except for drift (${refused}): the node cannot correct it: undo it on the node`,
+    });
+    expect(finds(refused, '/b: missing')).toEqual(['n0 repair old']);
+    expect(s.lease('n0').drift).toEqual({ differences: ['/b: missing'], overwrite: true });
+    // It does not get drift: overwrite as the way out, because that would not help.
+    const kept = pools(pool('edge', 1, 'edge')).fleet(['n0'], { role: 'edge' });
+    kept.when(kept.message('n0', 'old', { kind: 'drifted', differences: [refused] }));
+    kept.rolls('c1', ['n0']);
+    kept.given(committed('c1')).when();
+    expect(kept.why('n0')).toMatchObject({
+      text: `the committed config waits: it has drift (${refused}): undo it on the node`,
+    });
   });
 
   describe('if the pool only reports drift', () => {

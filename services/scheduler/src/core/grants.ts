@@ -6,7 +6,7 @@ import { changingIn, isUnavailable, mayRollBackBeyond, poolBudget, roomIn } from
 import type { Plan, PlanNeed } from './inputs.js';
 import { dueNodes } from './retries.js';
 import { nodeOfPlace, poolPolicy, type NodeState, type State, type Want } from './state.js';
-import { isKnownBad, keepsDrift, wantOf } from './want.js';
+import { driftToCorrect, isKnownBad, keepsDrift, wantOf } from './want.js';
 
 /** The actions of a lease after an escalation: a machine is rebooted only after a drain. */
 const RESTART: readonly Action[] = [{ kind: 'drain' }, { kind: 'reboot' }];
@@ -183,7 +183,7 @@ function emitGrant(
 /** Absent where no drift is known and none may be overwritten: so most grants stay small. */
 function driftOf(state: State, node: NodeState, { kind }: Want): { readonly drift?: Drift } {
   const drift = {
-    differences: node.drift?.differences ?? [],
+    differences: driftToCorrect(node),
     overwrite: kind === 'rollback' || !keepsDrift(state, node),
   };
   return drift.overwrite || drift.differences.length > 0 ? { drift } : {};
@@ -194,7 +194,7 @@ function planNeed(state: State, node: NodeState, from: string, want: Want, plann
   const policies = policiesFor(state, want.change, planning).filter((policy) =>
     selects(selectorOf(policy), node.labels),
   );
-  const drift = node.drift?.differences ?? [];
+  const drift = driftToCorrect(node);
   const key = [
     from,
     want.to,

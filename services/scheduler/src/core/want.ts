@@ -1,4 +1,4 @@
-import { isDriftKept, isOverwritten, type FailingProbe } from '#libs/contracts';
+import { correctedDrift, isDriftKept, isOverwritten, type FailingProbe } from '#libs/contracts';
 import { DEFAULT_POOL, durationText, parseRolloutPolicy, selects } from '#libs/manifests';
 import { policiesOf } from '#libs/rules';
 import { isOpen, isUnanswered, outcomeOf } from './lease.js';
@@ -93,11 +93,13 @@ export function driftInTheWay(state: State, node: NodeState): string | undefined
   if (!isDriftKept(poolPolicy(state, pool).drift, drifted)) return undefined;
   const differences = drifted.differences.filter(isOverwritten);
   const more = differences.length > SHOWN_DRIFT ? `; and ${differences.length - SHOWN_DRIFT} more` : '';
+  const text = `${differences.slice(0, SHOWN_DRIFT).join('; ')}${more}`;
+  if (correctedDrift(differences).length === 0) return `it has drift (${text}): undo it on the node`;
   const wayOut =
     node.pool === DEFAULT_POOL.name
       ? 'select it with a Pool that has drift: overwrite'
       : `set drift: overwrite in Pool/${node.pool}`;
-  return `it has drift that would be overwritten (${differences.slice(0, SHOWN_DRIFT).join('; ')}${more}): undo it on the node, or ${wayOut}`;
+  return `it has drift that would be overwritten (${text}): undo it on the node, or ${wayOut}`;
 }
 const SHOWN_DRIFT = 3;
 
@@ -137,8 +139,11 @@ function wantOutside(state: State, node: NodeState): Want | undefined {
     return { kind: desired.joining ? 'join' : 'corrective', ...want };
   }
   const repairs = poolPolicy(state, node.pool).drift === 'repair';
-  return node.drift !== undefined && repairs ? { kind: 'repair', ...want } : undefined;
+  return repairs && driftToCorrect(node).length > 0 ? { kind: 'repair', ...want } : undefined;
 }
+
+/** The drift that a lease of the node corrects. What the node refuses stays until somebody undoes it there. */
+export const driftToCorrect = ({ drift }: NodeState): readonly string[] => correctedDrift(drift?.differences ?? []);
 
 /** What must change before a node tries `hash` again after it reported it as invalid, or after reboots did not help. */
 export const circumstancesOf = (node: NodeState, hash: string): string =>
