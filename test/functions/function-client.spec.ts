@@ -60,6 +60,17 @@ test('an answer that does not come in time, and no connection, are unreachable',
   await expect(client().call('GET', POLICIES)).rejects.toThrow('ECONNREFUSED');
 });
 
+test('a connection that the replica closed while it was idle does not count, and for a write it does', async () => {
+  const one = client();
+  await one.call('GET', POLICIES);
+  replica.troubles.resets = 1;
+  expect(await one.call('GET', POLICIES)).toMatchObject({ status: 200 });
+  replica.troubles.resets = 1;
+  await expect(one.call('DELETE', `${POLICIES}/a`)).rejects.toBeInstanceOf(UnreachableError);
+  replica.troubles.resets = 2;
+  await expect(one.call('GET', POLICIES)).rejects.toBeInstanceOf(UnreachableError);
+});
+
 test('a 500 of one call is its own, and one of all calls is unreachable', async () => {
   const one = client();
   await one.call('GET', POLICIES);

@@ -25,6 +25,8 @@ export interface Troubles {
   deadAfterWrites: number;
   /** The next PUTs delete the object, and then fail with 500. */
   losePuts: number;
+  /** The next calls end without an answer, and nothing is done. */
+  resets: number;
   /** Calls of services fail with 500, so many times. */
   failServices: number;
 }
@@ -37,6 +39,7 @@ const NO_TROUBLES: Troubles = {
   isLastDone: false,
   deadAfterWrites: Infinity,
   losePuts: 0,
+  resets: 0,
   failServices: 0,
 };
 
@@ -130,6 +133,10 @@ export class FunctionStandIn {
   private isCutOff(isCall: boolean): boolean {
     const { troubles } = this;
     if (troubles.deadAfterWrites <= 0 || troubles.deadAfterCalls <= 0) return true;
+    if (isCall && troubles.resets > 0) {
+      troubles.resets -= 1;
+      return true;
+    }
     if (isCall) troubles.deadAfterCalls -= 1;
     return troubles.deadAfterCalls <= 0 && !troubles.isLastDone;
   }

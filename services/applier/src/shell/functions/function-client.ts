@@ -1,4 +1,4 @@
-import { Agent, request } from 'undici';
+import { Agent, interceptors, request, type Dispatcher } from 'undici';
 import { RefusedError, UnreachableError } from '../ports.js';
 
 /** How to reach one replica of a network function. */
@@ -35,6 +35,15 @@ export const SERVICES = 'sdewan/v1/services';
 
 /** Much more than a replica with thousands of objects answers. */
 const MOST_BYTES = 32 * 1024 * 1024;
+/** A replica may close an idle connection just when it is used again. Only reads are repeated. */
+const ONCE_MORE = {
+  maxRetries: 1,
+  minTimeout: 1,
+  maxTimeout: 1,
+  methods: ['GET' as const],
+  statusCodes: [],
+  errorCodes: ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'],
+};
 /** What people see of an answer. */
 const MOST_WORDS = 300;
 /** LuCI's name of the cookie, and those of later versions. */
@@ -43,6 +52,7 @@ const COOKIE = /^(sysauth(?:_https?)?=[^;]+)/;
 /** Calls one replica of a network function. It logs in on its own. Each call has a timeout, each answer a limit. */
 export class FunctionClient {
   private readonly agent: Agent;
+  private readonly dispatcher: Dispatcher;
   private readonly base: string;
   private session: Promise<string> | undefined;
   private lateUntilMs = 0;
@@ -57,6 +67,7 @@ export class FunctionClient {
       connect: { timeout: address.callTimeoutMs, ...(address.ca === undefined ? {} : { ca: address.ca }) },
       maxResponseSize: MOST_BYTES,
     });
+    this.dispatcher = this.agent.compose(interceptors.retry(ONCE_MORE));
   }
 
   get callTimeoutMs(): number {
@@ -151,7 +162,7 @@ export class FunctionClient {
       const response = await request(url, {
         method,
         headers,
-        dispatcher: this.agent,
+        dispatcher: this.dispatcher,
         signal,
         ...(body === undefined && text === undefined ? {} : { body: text ?? JSON.stringify(body) }),
       });
