@@ -33,7 +33,9 @@ export function buildProgram(version: string, run: Run): Command {
       (load) =>
       async (...args) => {
         const flags = { ...connectFlagsOf(program), output: program.opts<GlobalFlags>().output };
-        requireJsonOrText(flags, (args.at(-1) as Command).name());
+        const command = (args.at(-1) as Command).name();
+        requireJsonOrText(flags, command);
+        refuseConnection(program, command);
         return run(flags, async (session) => (await load())(session, ...(args as never[])));
       },
   };
@@ -41,7 +43,7 @@ export function buildProgram(version: string, run: Run): Command {
   registerChanges(registry);
   registerFleet(registry);
   program.addHelpText('afterAll', ({ command }) =>
-    command.options.some(({ long }) => long === '--tls-ca')
+    command.options.some(({ long }) => long === '--tls-ca') || UNCONNECTED.has(command.name())
       ? ''
       : '\nsluice --help shows all options for connecting to NATS.',
   );
@@ -61,9 +63,26 @@ export function buildProgram(version: string, run: Run): Command {
 
 const CONNECTING = 'Options for connecting to NATS:';
 
+/** What the commands do instead that connect to no existing server. */
+const UNCONNECTED: ReadonlyMap<string, string> = new Map([
+  ['up', 'starts its own nats-server'],
+  ['demo', 'starts its own nats-server'],
+  ['import', 'works offline'],
+  ['actions', 'works offline'],
+]);
+
+/** Somebody who names a server expects the command to use it. The environment is for all commands. */
+function refuseConnection(program: Command, command: string): void {
+  const instead = UNCONNECTED.get(command);
+  if (instead === undefined) return;
+  const [given] = Object.keys(connectFlagsOf(program));
+  const flag = program.options.find((option) => option.attributeName() === given)?.long;
+  if (flag !== undefined) throw new UsageError(`sluice ${command} ${instead}: leave out ${flag}`);
+}
+
 /** The help of a command leaves out the connection flags: they are the same everywhere, and long. */
 function globalOptions(this: Help, command: Command): Option[] {
-  const short = ['server', 'context'];
+  const short = UNCONNECTED.has(command.name()) ? [] : ['server', 'context'];
   return Help.prototype.visibleGlobalOptions
     .call(this, command)
     .filter((option) => option.helpGroupHeading !== CONNECTING || short.includes(option.attributeName()));
