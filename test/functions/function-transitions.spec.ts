@@ -126,6 +126,6 @@ test('every change from one config to another ends as wanted, also if it is kill
       const objects = [...new Set(FUNCTION_KINDS.map(({ path }) => path))].flatMap((path) => replica.config.list(path));
       expect(objects.map(({ name }) => String(name)).sort()).toEqual(after.map(({ name }) => name).sort());
     }),
-    { numRuns: 150 },
+    { numRuns: 80 },
   );
 });
