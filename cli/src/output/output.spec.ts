@@ -368,7 +368,11 @@ test('a plan says which drift it repairs, what changes after the commit, and whi
   const drift = ['/etc/motd: content differs'];
   const nodes = [
     node('e-1', { drift, overwritesDrift: true, afterCommit: true }),
-    node('e-2', { changed: ['/etc/app'], drift: ['/etc/a: mode 0644 instead of 0600', '… and 4 more'] }),
+    node('e-2', {
+      changed: ['/etc/app'],
+      leavesDrift: ['/etc/app: x'],
+      drift: ['/etc/a: mode 0644 instead of 0600', '… and 4 more'],
+    }),
     node('e-3', { deferred: 'silent', leavesDrift: ['/b: is a directory, and cannot be corrected: it is not empty'] }),
     node('e-4', { drift, deferred: 'drift' }),
   ];
@@ -384,6 +388,7 @@ test('a plan says which drift it repairs, what changes after the commit, and whi
       '  ~ /etc/motd (drift)                                none   1 node: e-1',
       '',
       '  ! the change overwrites drift on 1 node (e-1): see sluice get drift',
+      '  ! the change may fail on 1 node (e-2): /etc/app: x: undo it on the node',
       '  ! drift on 1 node (e-3) stays: /b: is a directory, and cannot be corrected: it is not empty: undo it on the node',
       '  ! 1 node (e-1) changes after the commit',
       '  ⏸ deferred on 1 node (e-3), because it is silent',

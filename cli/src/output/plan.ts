@@ -1,4 +1,4 @@
-import type { Action, PlanAnswer, PlannedNode } from '#libs/contracts';
+import { isDriftOf, type Action, type PlanAnswer, type PlannedNode } from '#libs/contracts';
 import type { Colours } from './io.js';
 import { reasonLines } from './reasons.js';
 import { failingText } from './marks.js';
@@ -61,16 +61,21 @@ function driftLines(changing: readonly PlannedNode[], colours: Colours): string[
   return [`  ${colours.yellow('!')} the change overwrites drift on ${named(nodes)}: see sluice get drift`];
 }
 
-/** The drift that stays, because the nodes refuse to correct it. */
+/** The drift that the nodes refuse to correct: it stays, and where the change touches it, the change may fail. */
 function leftLines({ nodes }: PlanAnswer, colours: Colours): string[] {
-  const lefts = nodes.flatMap(({ node, leavesDrift = [] }) => leavesDrift.map((difference) => ({ node, difference })));
-  const groups = [...Map.groupBy(lefts, ({ difference }) => difference)];
-  const lines = groups
-    .slice(0, LEFT_SHOWN)
-    .map(
-      ([difference, some]) =>
-        `  ${colours.yellow('!')} drift on ${count(some.length, 'node')} (${few(some.map(({ node }) => node))}) stays: ${difference}: undo it on the ${some.length === 1 ? 'node' : 'nodes'}`,
-    );
+  const lefts = nodes.flatMap(({ node, changed, leavesDrift = [] }) =>
+    leavesDrift.map((difference) => {
+      const isTouched = changed.some((place) => isDriftOf(difference, place));
+      return { node, difference, isTouched, key: `${isTouched} ${difference}` };
+    }),
+  );
+  const groups = [...Map.groupBy(lefts, ({ key }) => key).values()];
+  const lines = groups.slice(0, LEFT_SHOWN).map((some) => {
+    const [{ difference, isTouched } = { difference: '', isTouched: false }] = some;
+    const where = named(some);
+    const [what, on] = [isTouched ? `the change may fail on ${where}` : `drift on ${where} stays`, some.length];
+    return `  ${colours.yellow('!')} ${what}: ${difference}: undo it on the ${on === 1 ? 'node' : 'nodes'}`;
+  });
   const rest = groups.length - lines.length;
   return rest === 0 ? lines : [...lines, colours.dim(`  ${count(rest, 'more difference')}: use -o json for all`)];
 }
@@ -90,7 +95,7 @@ function laterLines({ nodes }: PlanAnswer, colours: Colours): string[] {
   ];
 }
 
-const named = (nodes: readonly PlannedNode[]): string =>
+const named = (nodes: readonly Pick<PlannedNode, 'node'>[]): string =>
   `${count(nodes.length, 'node')} (${few(nodes.map(({ node }) => node))})`;
 
 function heading(plan: PlanAnswer, colours: Colours): string {
@@ -133,7 +138,8 @@ function poolTable(pools: PlanAnswer['pools'], changing: readonly PlannedNode[])
 function whatChanges(changing: readonly PlannedNode[], colours: Colours): string[] {
   const groups = new Map<string, { readonly what: string; readonly actions: string; readonly nodes: PlannedNode[] }>();
   for (const node of changing) {
-    const repaired = (node.drift ?? []).map((difference) => `${difference.split(': ')[0]} (drift)`);
+    const elsewhere = (node.drift ?? []).filter((one) => !node.changed.some((place) => isDriftOf(one, place)));
+    const repaired = elsewhere.map((difference) => `${difference.split(': ')[0]} (drift)`);
     const [what, actions] = [[...node.changed, ...repaired].join(', '), actionText(node.actions)];
     const group = groups.get(`${what}\n${actions}`) ?? { what, actions, nodes: [] };
     group.nodes.push(node);
