@@ -1,9 +1,10 @@
 import { constants, lstatSync, readdirSync } from 'node:fs';
-import { mkdir, rename, statfs, unlink } from 'node:fs/promises';
+import { mkdir, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { copy, digestOf, sha256, type Content } from '../content.js';
 import { DigestCache } from '../digest-cache.js';
 import { SHORT, type OpenFile } from '../open-file.js';
+import { freeBytesIn } from './free-space.js';
 import { ObjectSizes } from './object-sizes.js';
 import { withOwn } from './own-file.js';
 import { codeOf, isMissing, naming, syncFolder, writeWhole, type FileContent } from './whole-file.js';
@@ -110,10 +111,10 @@ export class OriginalStore {
   /** Throws if what the file takes on the disk does not fit. Its holes take nothing. */
   private async requireRoom({ size, bytesWithoutHoles: bytes }: OpenFile): Promise<void> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
-    const { bavail, bsize } = await statfs(this.folder);
-    if (bytes <= bavail * bsize || this.hasOfSize(size)) return;
+    const freeBytes = await freeBytesIn(this.folder);
+    if (bytes <= freeBytes || this.hasOfSize(size)) return;
     throw new Error(
-      `has ${bytes} bytes, which must be saved in ${this.folder}, but only ${bavail * bsize} are free: free disk space there, or move the file away`,
+      `has ${bytes} bytes, which must be saved in ${this.folder}, but only ${freeBytes} are free: free disk space there, or move the file away`,
     );
   }
 

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { constants, lstatSync } from 'node:fs';
-import { statfs, unlink } from 'node:fs/promises';
+import { unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { OpenFile } from '../open-file.js';
+import { freeBytesIn } from './free-space.js';
 import { withOwn } from './own-file.js';
 import { isFull, naming } from './whole-file.js';
 
@@ -26,8 +27,7 @@ export class Reserve {
   /** Throws if the disk has not enough space to set aside this many bytes. */
   async requireSpace(bytes: number): Promise<void> {
     const missing = bytes - this.bytes();
-    const { bavail, bsize } = await statfs(dirname(this.path));
-    const freeBytes = bavail * bsize;
+    const freeBytes = await freeBytesIn(dirname(this.path));
     if (missing > freeBytes) throw new Error(`${missing} bytes are missing, but only ${freeBytes} bytes are free`);
   }
 

@@ -1,9 +1,10 @@
 import { type BigIntStats, constants, fstatSync, lstatSync, readlinkSync } from 'node:fs';
-import { opendir, stat, statfs } from 'node:fs/promises';
+import { opendir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileCalls, type Xattrs } from '../../file-calls.js';
 import { type OpenFile, withOpen } from '../../open-file.js';
 import { RefusedError } from '../../ports.js';
+import { freeBytesIn } from '../../state/free-space.js';
 import { codeOf } from '../../state/whole-file.js';
 import { identityIn, type Parent } from './parent.js';
 import { resolvePath } from './rooted-path.js';
@@ -107,8 +108,8 @@ export async function spaceAt(
 
 /** The same for a folder. */
 export async function spaceIn(folder: string): Promise<{ readonly freeBytes: number; readonly device: bigint }> {
-  const [{ bavail, bsize }, { dev }] = await Promise.all([statfs(folder), stat(folder, { bigint: true })]);
-  return { freeBytes: bavail * bsize, device: dev };
+  const [freeBytes, { dev }] = await Promise.all([freeBytesIn(folder), stat(folder, { bigint: true })]);
+  return { freeBytes, device: dev };
 }
 
 export async function pathStateAt(root: string, path: string, follow = false): Promise<PathState> {
