@@ -168,7 +168,9 @@ export class ResourceSteps {
       if (this.isRollingBack) await this.folders.requireAnswer({ kind: original.kind, keys: [key] });
       await this.backendOf(original.kind).restore(key, original);
     };
-    const refusal = await refused(key, () => (isRollback === true ? this.storage.rollBackWith(work) : work()));
+    const refusal = await refused(nameOfKey(key), () =>
+      isRollback === true ? this.storage.rollBackWith(work) : work(),
+    );
     return refusal === undefined ? undefined : nodeFault(refusal);
   }
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type BigIntStats, constants, fstatSync, lstatSync, readdirSync, readFileSync } from 'node:fs';
+import { accessSync, type BigIntStats, constants, fstatSync, lstatSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, opendir, rename, rmdir, unlink } from 'node:fs/promises';
 import { fileCalls, O_PATH } from '../../file-calls.js';
 import { OpenFile } from '../../open-file.js';
@@ -62,10 +62,16 @@ export class Parent {
     }
   }
 
-  /** Throws Refused if `chattr` protects the folder, or the entry, from being replaced. */
+  /**
+   * Throws if `chattr`, or a file system that is read-only here, prevents a change of the entry. An existing directory
+   * is changed in place, and anything else is replaced.
+   */
   assertReplaceable(): void {
-    assertUnprotected(this.folder, this.folderPath);
-    if (lstatSync(this.path(), { throwIfNoEntry: false }) === undefined) return;
+    const stat = lstatSync(this.path(), { throwIfNoEntry: false });
+    const isDirectory = stat?.isDirectory() === true;
+    assertWritable(this.path(isDirectory ? this.name : '.'));
+    if (!isDirectory) assertUnprotected(this.folder, this.folderPath);
+    if (stat === undefined) return;
     const entry = OpenFile.open(this.path(), O_PATH | constants.O_NOFOLLOW);
     try {
       assertUnprotected(entry, this.realPath);
@@ -174,6 +180,15 @@ export class Parent {
 
   close(): void {
     this.folder.close();
+  }
+}
+
+/** Whether this process has the permission is found later: it may only need to be the owner. */
+function assertWritable(path: string): void {
+  try {
+    accessSync(path, constants.W_OK);
+  } catch (error) {
+    if (codeOf(error) === 'EROFS') throw error;
   }
 }
 

@@ -10,8 +10,10 @@ import { sharedText } from './path-check.js';
 import { attributesDiffer } from './path-differences.js';
 import {
   fileAt,
+  assertReplaceable,
   isMountPoint,
   mounted,
+  pathStateAt,
   type Attributes,
   type FileState,
   type LinkTarget,
@@ -22,8 +24,9 @@ import { keyOf, PATH_PREFIX, pathOfKey } from './aliases.js';
 
 /** What existed at a path, as it is stored in the journal. */
 type PathOriginal = SavedFolder &
+  /** `linked`: a link at the path leads to where nothing was. */
   (
-    | { readonly state: 'absent' }
+    | { readonly state: 'absent'; readonly linked?: true }
     /** With the size and sha256 of its content, if that was saved. */
     | ({ readonly state: 'file'; readonly digest?: string; readonly size?: number } & Attributes)
     | ({ readonly state: 'symlink' } & LinkTarget & Owner)
@@ -74,14 +77,14 @@ export class PathOriginals {
     const folder = keyOf(now.above.at(-1) ?? '/');
     const isOwnFolder = managed.has(folder) || broughtAlong.has(folder);
     const home = now.state === 'absent' && isOwnFolder ? {} : this.homeOf(read);
-    return { kind: this.kind, was: { ...this.originalOf(read), ...home } as Json, made };
+    return { kind: this.kind, was: { ...(await this.withLink(key, read)), ...home } as Json, made };
   }
 
   /** Its state before a lease. With `entryFirst`, without the content, which the entry has. */
   async snapshot(key: string, entryFirst: boolean, leftMs: () => number): Promise<Original> {
     const read = await this.look(key, entryFirst ? undefined : this.keeping(leftMs));
     // Without its home: the rollback may have to create the folder again, and restores its files in any order.
-    const was = this.originalOf(read) as unknown as Json;
+    const was = (await this.withLink(key, read)) as unknown as Json;
     const made = read.now.state === 'absent' ? read.now.missing.map(keyOf) : [];
     return { kind: this.kind, was, made, ...(entryFirst ? { entryFirst } : {}) };
   }
@@ -98,12 +101,24 @@ export class PathOriginals {
     if (read?.parent === undefined) return undefined;
     const { link, parent } = read;
     await this.assertNoMount(key, was, checked);
+    await this.assertUnprotected(key, was, read);
     const isOther = parent.realPath !== path && taken.has(keyOf(parent.realPath));
     const other = places.get(read.place) ?? (isOther ? { path: parent.realPath, link } : undefined);
     if (other === undefined || other.path === path) return undefined;
     const text = sharedText(path, link, other);
     if ((was as unknown as PathOriginal).state === 'absent') return text;
     throw new RefusedError('node', `what was there before cannot be restored: ${text}: remove the link first`);
+  }
+
+  /** Throws Refused if `chattr`, or a read-only mount, prevents what the restore would do. */
+  private async assertUnprotected(key: string, was: Json, { now }: PathRead): Promise<void> {
+    const { state } = was as unknown as PathOriginal;
+    try {
+      await assertReplaceable(this.surroundings.root, pathOfKey(key), this.follow);
+    } catch (error) {
+      const isRestored = state === 'absent' ? now.state === state : (await this.differs(key, was)) === undefined;
+      if (!isRestored) throw error;
+    }
   }
 
   /** The attributes of a mounted directory can be restored, but nothing else can be put in its place. */
@@ -193,7 +208,11 @@ export class PathOriginals {
     const { root, contents, bootId } = this.surroundings;
     const isSameBoot = was.bootId === bootId;
     const options = { folder: isSameBoot ? was.folder : undefined, follow: this.follow };
-    if (was.state === 'absent') return remove(root, path, options);
+    if (was.state === 'absent') {
+      // Somebody has put a link in place of the directory that was created. Where it leads is theirs.
+      if (this.follow && was.linked !== true && (await this.isLink(path))) return;
+      return remove(root, path, options);
+    }
     if (was.state === 'symlink') {
       const target = was.bytes === undefined ? was.target : Buffer.from(was.bytes, 'base64');
       return putLink(root, path, target, was, options);
@@ -208,6 +227,16 @@ export class PathOriginals {
 
   private homeOf({ parent }: OriginalReading): SavedFolder {
     return parent === undefined ? {} : { folder: parent.identity, bootId: this.surroundings.bootId };
+  }
+
+  private async withLink(key: string, read: OriginalReading): Promise<PathOriginal> {
+    const original = this.originalOf(read);
+    const isLinked = original.state === 'absent' && this.follow && (await this.isLink(pathOfKey(key)));
+    return isLinked ? { ...original, linked: true } : original;
+  }
+
+  private async isLink(path: string): Promise<boolean> {
+    return (await pathStateAt(this.surroundings.root, path)).state === 'symlink';
   }
 
   /** Without the folder in which it was when it was saved. */

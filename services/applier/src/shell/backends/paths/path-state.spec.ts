@@ -429,3 +429,32 @@ describe('what is refused before anything begins', () => {
     expect(host.tree()).toEqual(before);
   });
 });
+
+it('does not remove the folder to which a link leads that somebody put in place of a managed directory', async () => {
+  const host = new Host();
+  try {
+    mkdirSync(host.path('mine'));
+    await host.start();
+    expect(await host.bus.roll(config(directory('/d', '0755')))).toMatchObject({ kind: 'applied' });
+    rmSync(host.path('d'), { recursive: true });
+    symlinkSync('mine', host.path('d'));
+    expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied' });
+    expect(host.tree()).toEqual({ d: '-> mine', mine: 'dir 755' });
+  } finally {
+    await host.end();
+  }
+});
+
+it('removes a directory that it created where a link leads', async () => {
+  const host = new Host();
+  try {
+    symlinkSync('there', host.path('d'));
+    await host.start();
+    expect(await host.bus.roll(config(directory('/d')))).toMatchObject({ kind: 'applied' });
+    expect(host.tree()).toEqual({ d: '-> there', there: 'dir 755' });
+    expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied' });
+    expect(host.tree()).toEqual({ d: '-> there' });
+  } finally {
+    await host.end();
+  }
+});

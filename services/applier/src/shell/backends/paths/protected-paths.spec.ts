@@ -1,8 +1,9 @@
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
+import { SmallDisk, whyNoSmallDisk } from '../../../testing/small-disk.js';
 import { config, directory, file, Host } from '../../applier-host.fixture.js';
 import { putFile } from './path-changes.js';
 
@@ -68,6 +69,27 @@ function whyNot(): string | undefined {
     expect(host.tree()).toEqual(TREE);
   });
 
+  it('refuses to delete a fragment at a path that became immutable, before it changes anything', async () => {
+    expect(await host.bus.roll(config(file('/d/f', 'x'), file('/d/g', 'x')))).toMatchObject({ kind: 'applied' });
+    protect('i', 'd/f');
+    expect(await host.bus.roll(config())).toMatchObject({
+      kind: 'failed',
+      untouched: true,
+      reason: '/d/f: /d/f is immutable (chattr +i), so nothing can be replaced there: run chattr -i /d/f',
+    });
+    expect(host.tree()).toEqual({ ...TREE, 'd/f': '644 x', 'd/g': '644 x' });
+    chattr('-i', host.path('d/f'));
+    expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied' });
+    expect(host.tree()).toEqual(TREE);
+  });
+
+  it('changes the mode of a directory in an append-only folder', async () => {
+    protect('a', 'd');
+    expect(await host.bus.roll(config(directory('/d/below', '0700')))).toMatchObject({ kind: 'applied' });
+    expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied' });
+    expect(host.tree()).toEqual(TREE);
+  });
+
   it('accepts what is already right, and what is in a folder that is not protected', async () => {
     protect('a', 'd');
     expect(
@@ -81,3 +103,29 @@ function whyNot(): string | undefined {
     expect(readdirSync(host.path('d')).sort()).toEqual(['below', 'f']);
   });
 });
+
+const whyNoDisk = whyNoSmallDisk('tmpfs');
+(whyNoDisk === undefined ? it : it.skip)(
+  'a change and a deletion on a read-only file system are refused before anything is changed',
+  async () => {
+    const disk = await SmallDisk.mount('tmpfs', 4_096);
+    const host = new Host();
+    try {
+      const [, pid = '', folder = ''] = /^\/proc\/(\d+)\/root(.*)$/.exec(disk.path) ?? [];
+      const remount = (how: string): void =>
+        void execFileSync('nsenter', ['-t', pid, '-m', 'mount', '-o', `remount,${how}`, folder]);
+      await host.start({ root: disk.path });
+      expect(await host.bus.roll(config(file('/f', 'x')))).toMatchObject({ kind: 'applied' });
+      remount('ro');
+      const refusal = { kind: 'failed', untouched: true, reason: expect.stringContaining('EROFS') as string };
+      expect(await host.bus.roll(config(file('/f', 'x'), file('/g', 'x')))).toMatchObject(refusal);
+      expect(await host.bus.roll(config(file('/f', 'y')))).toMatchObject(refusal);
+      expect(await host.bus.roll(config())).toMatchObject(refusal);
+      remount('rw');
+      expect(await host.bus.roll(config())).toMatchObject({ kind: 'applied' });
+    } finally {
+      await host.end();
+      await disk.end();
+    }
+  },
+);
