@@ -21,8 +21,14 @@ export interface AppliersFlags {
   readonly heartbeatSeconds: number;
 }
 
-/** `sluice applier --node NAME`: the applier of one node, until it is stopped. */
-export async function applier({ io }: Session, _flags: object, command: Command): Promise<ExitCode> {
+/** `sluice applier`: the applier of one node, until it is stopped. With `--targets`, those of many targets. */
+export async function applier(
+  session: Session,
+  flags: { readonly targets?: string },
+  command: Command,
+): Promise<ExitCode> {
+  if (flags.targets !== undefined) return (await import('./target-appliers.js')).targetAppliers(session, command);
+  const { io } = session;
   await serveApplier(command, { version: packageVersion(), interrupted: () => io.interrupted });
   return EXIT.done;
 }

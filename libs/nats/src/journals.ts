@@ -40,4 +40,12 @@ export class Journals {
   }
 }
 
+/** The time of the server that leads the bucket. */
+export async function serverTimeMs(bus: Bus): Promise<number> {
+  const { ts } = (await bus.streamInfo(kvStream(JOURNALS))) as unknown as { readonly ts?: string };
+  const timeMs = Date.parse(ts ?? '');
+  if (Number.isNaN(timeMs)) throw new Error('the NATS server does not say what time it is');
+  return timeMs;
+}
+
 const subjectOf = (node: string): string => kvSubject(JOURNALS, nodeToken(node));

@@ -3,6 +3,7 @@ import { Fields } from '../shape/description.js';
 import { Nested, Optional, WhenAbsent, type Class } from '../shape/checked.js';
 import { Word, type TextForm } from '../shape/forms.js';
 import { NodeSelector, SELECTOR_ABSENT } from '../selector.js';
+import { functionKindOf } from './functions/table.js';
 
 /** The fields that every spec has. */
 @Fields({ nodeSelector: 'Which nodes this is for, by their labels. `{}` selects every node.' })
@@ -16,14 +17,15 @@ export const DELETIONS = ['rollout', 'everyNode'] as const;
 /** The fields that every spec of config for nodes has. */
 @Fields({
   deletion:
-    'When a deletion of this is complete: `rollout`, once its rollout has ended (the default), or `everyNode`, once no node has it any more. Nodes that were deferred get rid of it later.',
+    'When a deletion of this is complete: `rollout`, once its rollout has ended, or `everyNode`, once no node has it any more. Nodes that were deferred get rid of it later. Default: `rollout`; for objects of network functions, `everyNode`.',
 })
 export class NodeSpec extends SelectingSpec {
   @Optional() @Word(DELETIONS) readonly deletion?: string;
 }
 
-/** Whether its deletion is complete only when no node has it any more. */
-export const leavesEveryNode = ({ spec }: Pick<Fragment, 'spec'>): boolean => spec?.['deletion'] === 'everyNode';
+/** Whether its deletion is complete only when no node has it any more. For objects of network functions, that is so. */
+export const leavesEveryNode = ({ kind, spec }: Pick<Fragment, 'kind' | 'spec'>): boolean =>
+  (spec?.['deletion'] ?? (functionKindOf(kind) === undefined ? 'rollout' : 'everyNode')) === 'everyNode';
 
 /** A kind of fragment. */
 export interface Kind {

@@ -5,7 +5,7 @@ import { nameOf } from './journal.js';
 import { itemStep, type Step } from './ports.js';
 import { entriesWithObject, forgottenOf, stillManaged, planTo } from './plan.js';
 import { undone } from './preparation.js';
-import { announce, boundedProbes, drifted, isTooHigh, repaired, probed, reborn, remade } from './reports.js';
+import { announce, boundedProbes, drifted, isTooHigh, lost, repaired, probed, reborn, remade } from './reports.js';
 import { hasForgotten, inHand, isShown, type State } from './state.js';
 import { restoreStep, needsReboot, whatIsWrong } from './rollback.js';
 
@@ -59,6 +59,9 @@ function remakeStep(state: State, nowMs: number): Step | undefined {
   if (!hasForgotten(state)) return undefined;
   const config = inHand(state, journal.inForce);
   if (config === undefined) return loadStep(state, nowMs);
+  const actions = kinds.actionsAfterLoss?.(config) ?? [];
+  // From now on it is repaired like after a failed rollback, also if the applier is killed in between.
+  if (actions.length > 0) return { do: 'write-journal', journal: lost(state, actions) };
   const items = forgottenOf(planTo(config, journal.originals, kinds), kinds);
   const item = items[progress.done];
   if (item !== undefined) return itemStep(item, nowMs + REMAKE_STEP_MS);

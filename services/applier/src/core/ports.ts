@@ -7,8 +7,13 @@ export interface Kinds {
   readonly order: readonly string[];
   /** The entries to apply for a config: its own, or entries that several of them are merged into. */
   entries(config: Config): readonly ConfigEntry[];
-  /** The kinds that the kernel loses at a reboot. */
+  /** The kinds that the kernel loses at a reboot, or that a target loses when it restarts. */
   readonly forgotten: readonly string[];
+  /**
+   * The actions that a config needs after all of it was lost and is applied again. Absent if there are none, as for the
+   * network of a machine: the kernel knows of what is added.
+   */
+  actionsAfterLoss?(config: Config): readonly Action[];
   /** The kinds whose resources have properties that their entries do not name, such as the owner of a file. */
   readonly snapshots: readonly string[];
   /**

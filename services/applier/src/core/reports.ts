@@ -2,6 +2,7 @@ import {
   CUT,
   MOST_INCARNATION_JUMP,
   restOfDrift,
+  type Action,
   type FailingProbe,
   type ReportKind,
   type Verdict,
@@ -87,6 +88,14 @@ export function remade(state: State, wrong: boolean): Journal {
   const journal: Journal = { ...state.journal, madeIn: state.memory.bootId };
   return wrong ? withReport(state, { ...journal, sound: false }, 'announced', {}) : journal;
 }
+
+/** The journal after everything was lost: it is applied again, and then these actions are taken. */
+export const lost = ({ journal, memory: { bootId } }: State, actions: readonly Action[]): Journal => ({
+  ...journal,
+  sound: false,
+  madeIn: bootId,
+  outstanding: { actions, bootId },
+});
 
 /** Whether the services would refuse this incarnation: the node was removed, or the ledger is another. */
 export const isTooHigh = ({ journal, memory }: State): boolean =>

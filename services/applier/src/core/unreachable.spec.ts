@@ -1,4 +1,5 @@
-import { Bench, file, hash, probe } from './applier.fixture.js';
+import { MEMORY_KINDS } from '../testing/memory-node.js';
+import { Bench, file, hash, probe, SETTINGS } from './applier.fixture.js';
 
 const A = hash('a');
 const B = hash('b');
@@ -103,4 +104,59 @@ it('nothing is reported about drift and health while it does not answer', () => 
   bench.machine.files.set('/a', 'edited');
   comesBack(bench);
   expect(bench.last).toMatchObject({ kind: 'drifted', differences: ['/a: differs'] });
+});
+
+describe('a target that lost everything', () => {
+  const restart = [{ kind: 'restart', unit: 'u' }] as const;
+
+  /** Config A is in force. The target has restarted, and is empty. */
+  function empty(): Bench {
+    const bench = new Bench({
+      ...SETTINGS,
+      kinds: { ...MEMORY_KINDS, forgotten: ['File'], actionsAfterLoss: () => restart },
+    });
+    bench.config('a', [file('/a', 'x'), file('/b', 'x')]);
+    bench.settle();
+    bench.grant({ hash: A });
+    bench.settle();
+    bench.machine.files.clear();
+    bench.machine.running = new Map();
+    bench.machine.forgets = true;
+    bench.hear({ kind: 'answers' });
+    return bench;
+  }
+
+  it('gets it again without a lease, and then the actions that this needs', () => {
+    const bench = empty();
+    bench.pass(10_000);
+    expect([files(bench), Object.fromEntries(bench.machine.running)]).toEqual([OLD, OLD]);
+    expect(journal(bench)).toMatchObject({ sound: true, inForce: A });
+    expect(bench.steps.filter((step) => step.do === 'act')).toHaveLength(1);
+  });
+
+  it('in the middle of a lease has not failed', () => {
+    const bench = empty();
+    bench.pass(10_000);
+    bench.config('b', [file('/a', 'y'), file('/b', 'y')]);
+    bench.machine.forgets = false;
+    bench.grant({ lease: 'l2', hash: B, from: A });
+    while (bench.step().do !== 'apply');
+    bench.step();
+    bench.machine.files.clear();
+    bench.machine.forgets = true;
+    bench.pass(10_000);
+    expect(bench.bus.reports.find(({ lease }) => lease === 'l2')).toMatchObject({ verdict: 'unreachable' });
+    expect(files(bench)).toEqual(OLD);
+  });
+
+  it('gets both if the applier is killed before any step', () => {
+    for (let killed = 0; killed < 12; killed++) {
+      const bench = empty();
+      for (let i = 0; i < killed; i++) bench.step();
+      bench.restart();
+      bench.pass(180_000);
+      expect([killed, files(bench), Object.fromEntries(bench.machine.running)]).toEqual([killed, OLD, OLD]);
+      expect(journal(bench).sound).toBe(true);
+    }
+  });
 });

@@ -14,7 +14,7 @@ import { checkStep, exceptText, noteStep, notUndone, undoStep } from './commands
 import { failingOf } from './health.js';
 import { brokenText, faultOf, otherProbes, requiredProbes, uncheckedText } from './probing.js';
 import { forgottenOf, stillManaged, planTo } from './plan.js';
-import { guardStep, itemStep, type Item, type ProbeResult, type Step } from './ports.js';
+import { guardStep, itemStep, type Difference, type Item, type Kinds, type ProbeResult, type Step } from './ports.js';
 import { journalAfterLease } from './reports.js';
 import { asideText, itemsIn } from './scope.js';
 import { hangIn, inHand, type State } from './state.js';
@@ -65,7 +65,7 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
     return judge(
       state,
       work,
-      faultIn(difference, because(work, `after the change, ${difference.what}: ${difference.how}`)),
+      faultIn(lossOf(difference, kinds), because(work, `after the change, ${difference.what}: ${difference.how}`)),
       nowMs,
     );
   const unit = work.escalated?.action.unit;
@@ -210,6 +210,10 @@ const because = (work: ForwardWork | ConfirmationWork, reason: string): string =
   work.escalated === undefined ? reason : `${work.escalated.reason}; ${reason}`;
 
 const nodeFault = (reason: string): Failure => faultIn({}, reason);
+
+/** A target that restarted in the middle of the change has lost what it got, like one that does not answer. */
+const lossOf = ({ unreachable, forgotten }: Difference, { actionsAfterLoss }: Kinds): { unreachable?: true } =>
+  unreachable === true || (forgotten === true && actionsAfterLoss !== undefined) ? { unreachable: true } : {};
 
 /** A difference or a failing probe of a target that does not answer says nothing about the change. */
 const faultIn = ({ unreachable }: { readonly unreachable?: true }, reason: string): Failure =>

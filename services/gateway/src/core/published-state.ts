@@ -132,7 +132,8 @@ function hasAnotherCulprit({ index, resources, listedKinds }: State, { id }: Res
  * Whether nothing keeps the object of a deletion that is committed: with `deletion: everyNode`, the nodes that still
  * have it do. Before the view of the fragment says that it is deleted, nobody knows which nodes these are.
  */
-export function isOffAllNodes({ reached }: State, { id, spec }: Resource): boolean {
+export function isOffAllNodes({ reached }: State, { id, kind, spec }: Resource): boolean {
   const found = reached.get(id);
-  return found === undefined || !leavesEveryNode({ spec: spec as Fragment['spec'] }) || (found.gone && !found.removing);
+  const isAwaited = leavesEveryNode({ kind, spec: spec as Fragment['spec'] });
+  return found === undefined || !isAwaited || (found.gone && !found.removing);
 }

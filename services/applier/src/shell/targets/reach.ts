@@ -5,11 +5,10 @@ export interface ReachOptions {
   readonly ask: () => Promise<void>;
   /** Called whenever the target begins or ceases to answer. */
   readonly onChange: (answers: boolean) => void;
-  /** How often an idle target is asked. */
-  readonly everyMs?: number;
+  /** How often a target is asked. */
+  readonly everyMs: number;
 }
 
-const EVERY_MS = 30_000;
 const FIRST_AGAIN_MS = 500;
 
 /**
@@ -45,7 +44,8 @@ export class Reach {
     try {
       return await work();
     } catch (error) {
-      if (error instanceof UnreachableError) this.down(error);
+      // One lost answer says little: the caller reads again and goes on.
+      if (error instanceof UnreachableError) await this.look();
       throw error;
     }
   }
@@ -64,7 +64,7 @@ export class Reach {
 
   private up(): void {
     this.againMs = FIRST_AGAIN_MS;
-    this.again(this.options.everyMs ?? EVERY_MS);
+    this.again(this.options.everyMs);
     if (this.isUp) return;
     this.isUp = true;
     this.options.onChange(true);
@@ -73,7 +73,7 @@ export class Reach {
   private down({ message }: Error): void {
     this.reason = message;
     this.again(this.againMs);
-    this.againMs = Math.min(this.againMs * 2, this.options.everyMs ?? EVERY_MS);
+    this.againMs = Math.min(this.againMs * 2, this.options.everyMs);
     if (!this.isUp) return;
     this.isUp = false;
     this.options.onChange(false);

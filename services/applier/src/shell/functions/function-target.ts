@@ -1,0 +1,116 @@
+import type { Action, Config } from '#libs/contracts';
+import { functionKindOf } from '#libs/manifests/lean';
+import type { Kinds } from '../../core/index.js';
+import { NO_GUARD } from '../guard/guard.js';
+import type { Clock } from '../ports.js';
+import { ResourceSteps } from '../resource-steps.js';
+import { NO_CONTENTS } from '../targets/no-contents.js';
+import { Reach } from '../targets/reach.js';
+import type { OpenTarget, Target } from '../targets/run-target.js';
+import { TargetProbes } from '../targets/target-probes.js';
+import { CALL_TIMEOUT_MS, type TargetStorage } from '../targets/target-storage.js';
+import { FUNCTION_CAPABILITIES, functionBackends } from './function-backend.js';
+import { FunctionClient, SERVICES, type FunctionAddress, type FunctionAnswer, type Method } from './function-client.js';
+import { FunctionServices } from './function-services.js';
+
+/** One replica of a network function. */
+export interface FunctionReplica extends Omit<FunctionAddress, 'callTimeoutMs'> {
+  /** The name of its node. */
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+export interface Timing {
+  /** The time of the NATS server. */
+  readonly clock: Clock;
+  /** How often to ask whether it answers. */
+  readonly checkMs: number;
+}
+
+/** A replica as a target of an applier. */
+export function functionTarget({ name, labels, ...address }: FunctionReplica, timing: Timing): Target {
+  return {
+    node: name,
+    labels,
+    settings: JSON.stringify(address),
+    capabilities: [...FUNCTION_CAPABILITIES, 'kind:Probe'],
+    kinds: KINDS,
+    open: (storage, onChange) =>
+      Promise.resolve(opened({ ...address, callTimeoutMs: CALL_TIMEOUT_MS }, storage, onChange, timing)),
+  };
+}
+
+function opened(
+  address: FunctionAddress,
+  storage: TargetStorage,
+  onChange: (answers: boolean) => void,
+  { clock, checkMs }: Timing,
+): OpenTarget {
+  const ending = new AbortController();
+  const plain = new FunctionClient(address, ending.signal);
+  const reach = new Reach({ ask: async () => void (await plain.call('GET', SERVICES)), onChange, everyMs: checkMs });
+  const client = new TargetClient(address, ending.signal, reach, storage);
+  const services = new FunctionServices(client);
+  const probes = new TargetProbes(reach, clock, ending.signal);
+  const backends = new Map(functionBackends(client).map((backend) => [backend.kind, backend]));
+  return {
+    reach,
+    site: {
+      resources: new ResourceSteps(storage, backends, { checkProbe: (entry) => probes.check(entry) }, clock),
+      contents: NO_CONTENTS,
+      guard: NO_GUARD,
+      refusals: (actions) => services.refusals(actions),
+      act: (action, _items, timeoutMs) => services.act(action, timeoutMs),
+      readUnit: (unit) => services.readUnit(unit),
+      runProbes: (all, untilMs) => probes.run(all, untilMs),
+      settled: () => Promise.resolve(),
+    },
+    close: async () => {
+      ending.abort();
+      await Promise.all([plain.close(), client.close()]);
+    },
+  };
+}
+
+/** Fails at once while the replica is known not to answer, and writes only while this copy owns it. */
+class TargetClient extends FunctionClient {
+  constructor(
+    address: FunctionAddress,
+    ending: AbortSignal,
+    private readonly reach: Reach,
+    private readonly storage: TargetStorage,
+  ) {
+    super(address, ending);
+  }
+
+  override async call(method: Method, path: string, body?: unknown, timeoutMs?: number): Promise<FunctionAnswer> {
+    if (method !== 'GET') await this.storage.fence();
+    return this.reach.call(() => super.call(method, path, body, timeoutMs));
+  }
+}
+
+/** For what backends know without a replica. */
+const ALL = functionBackends(
+  new FunctionClient({ baseUrl: 'http://unused', user: '', password: '', callTimeoutMs: 1 }),
+);
+
+/** The services that read objects of this config. */
+function servicesOf({ fragments }: Config): readonly Action[] {
+  const after = fragments.flatMap(({ kind }) => functionKindOf(kind)?.after ?? []);
+  const actions = new Map(after.map(({ action, service }) => [service, { kind: action, unit: service }]));
+  return [...actions.values()];
+}
+
+const KINDS: Kinds = {
+  order: ALL.map(({ kind }) => kind),
+  entries: (config) => config.fragments,
+  // A replica that restarts has lost all of them.
+  forgotten: ALL.map(({ kind }) => kind),
+  actionsAfterLoss: servicesOf,
+  snapshots: [],
+  independent: [],
+  mayCutOff: () => false,
+  controlPlane: [],
+  controlPlaneBefore: [],
+  resources: (entry) => ALL.find(({ kind }) => kind === entry.kind)?.resources(entry) ?? [],
+};

@@ -1,0 +1,4 @@
+// Another way in, for appliers that work for targets elsewhere. What they need would cost each machine memory.
+export { functionTarget, type FunctionReplica } from '../functions/function-target.js';
+export { serveTargets, type ServedTargets } from './serve-targets.js';
+export type { Target } from './run-target.js';

@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto';
+import { connectNodeBus } from '#libs/client';
+import { Journals, serverTimeMs, Shards, type Bus } from '#libs/nats';
+import type { Log } from '../../core/index.js';
+import type { Clock } from '../ports.js';
+import { runTarget, type Target } from './run-target.js';
+import { ServerClock } from './server-clock.js';
+import { TargetSet } from './target-set.js';
+
+export interface ServeOptions {
+  readonly connection: Bus;
+  /** What the targets are, such as `functions`. Copies with the same name share them. */
+  readonly name: string;
+  /** A folder for configs. Several copies on one machine need their own. */
+  readonly folder: string;
+  readonly version: string;
+  readonly heartbeatMs: number;
+  readonly log: Log;
+  /** How long another copy waits for a sign of life before it takes over. */
+  readonly leaderTtlMs?: number;
+  readonly driftCheckMs?: number;
+}
+
+export interface ServedTargets {
+  /** The time of the NATS server. Targets use it. */
+  readonly clock: Clock;
+  /** These targets exist now. Labels and addresses may have changed. */
+  replace(targets: readonly Target[]): void;
+  /** Stops, and hands all targets over to other copies. */
+  stop(): Promise<void>;
+}
+
+/** More shards than copies, so that they get about equal shares. */
+const SHARDS = 16;
+const LEADER_TTL_MS = 6_000;
+const DRIFT_CHECK_MS = 60_000;
+/** Leases are pushed. Reading them is only for pushes that were lost. */
+const READ_EVERY_MS = 300_000;
+
+/** Runs the appliers of many targets, and shares them with other copies. `make` gets the clock that they use. */
+export async function serveTargets(
+  options: ServeOptions,
+  make: (clock: Clock) => readonly Target[],
+): Promise<ServedTargets> {
+  const { connection, name, folder, version, heartbeatMs, log } = options;
+  const clock = await ServerClock.start(() => serverTimeMs(connection));
+  const journals = new Journals(connection);
+  const owner = randomUUID();
+  const set = new TargetSet({
+    shards: SHARDS,
+    log,
+    run: (target, onLost, ending) =>
+      runTarget({
+        target,
+        bus: () => connectNodeBus({ node: target.node, connection }),
+        journals,
+        owner,
+        folder,
+        clock: clock.read,
+        random: Math.random,
+        log,
+        version,
+        heartbeatMs,
+        driftCheckMs: options.driftCheckMs ?? DRIFT_CHECK_MS,
+        readEveryMs: READ_EVERY_MS,
+        ending,
+        onLost,
+      }),
+  });
+  const shards = new Shards({
+    bus: connection,
+    name: `targets-${name}`,
+    count: SHARDS,
+    ttlMs: options.leaderTtlMs ?? LEADER_TTL_MS,
+    logger: connection.logger,
+    onChange: (shard, leads) => set.lead(shard, leads),
+  });
+  set.replace(make(clock.read));
+  await shards.start();
+  return {
+    clock: clock.read,
+    replace: (targets) => set.replace(targets),
+    stop: async () => {
+      await set.stop();
+      await shards.stop();
+      clock.stop();
+    },
+  };
+}
