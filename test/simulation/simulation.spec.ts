@@ -50,6 +50,7 @@ const ONCE_FAILED: readonly (readonly [number, number])[] = [
   [52048, 6],
   [52931, 15],
   [10329, 15],
+  [20049, 6],
 ];
 /** The same, as whole plans. These stay the same, even if the meaning of seeds changes. */
 const PLANS_ONCE_FAILED: readonly Plan[] = [

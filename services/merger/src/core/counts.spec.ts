@@ -225,6 +225,20 @@ describe('changed counts', () => {
     expect(m.decide().wakeAtMs).toBeUndefined();
   });
 
+  it('are shown again if a view was written with facts that arrived after the decision', () => {
+    const m = fleet('n0', 'n1');
+    rollOut(m, 1, file('a', '1', 'web'));
+    m.after(1_000);
+    m.nowMs += 1_000;
+    m.given(silent('n0'));
+    m.decide();
+    m.given(heard('n0')).showViews();
+    // Now it is again as it was at the decision, and was not written.
+    m.given(silent('n0'));
+    m.nowMs += 1_000;
+    expect(written(m)).toEqual(['fragments/File.a']);
+  });
+
   it('of large fragments are shown less often', () => {
     const large = 'x'.repeat(800_000);
     const m = new Merger().fleet(['n0'], 'web').fleet(['n1'], 'db');

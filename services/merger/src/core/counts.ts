@@ -31,7 +31,7 @@ export function showCounts(state: State, nowMs: number): ShownCounts {
   const committed = [...state.fragments.entries()].map(([id, row]) => [id, row, false] as const);
   const gone = [...state.goneFragments.entries()].map(([id, row]) => [id, row, true] as const);
   for (const [id, row, isGone] of [...committed, ...gone]) {
-    const text = JSON.stringify(isGone ? counter.left(row) : counter.reached(id, row));
+    const text = textOf(counter, id, row, isGone);
     if (shown.get(row)?.text === text) continue;
     const size = shown.get(row)?.bytes ?? JSON.stringify(row.fragment).length;
     shown.set(row, { text, bytes: size });
@@ -40,6 +40,22 @@ export function showCounts(state: State, nowMs: number): ShownCounts {
   }
   return { version: state.progress.countsVersion.get(), notBeforeMs: nowMs + Math.max(LEAST_MS, bytes / BYTES_PER_MS) };
 }
+
+/**
+ * Records what was written. A view shows the facts that are known when it is written, and these may be more than at the
+ * decision, or the view may be written for another reason.
+ */
+export function noteShown(state: State, id: string): void {
+  const { shown } = state.progress;
+  const committed = state.fragments.get(id);
+  const row = committed ?? state.goneFragments.get(id);
+  if (row === undefined) return;
+  const text = textOf(counterOf(state), id, row, committed === undefined);
+  shown.set(row, { text, bytes: shown.get(row)?.bytes ?? JSON.stringify(row.fragment).length });
+}
+
+const textOf = (counter: Counter, id: string, row: CommittedFragment, isGone: boolean): string =>
+  JSON.stringify(isGone ? counter.left(row) : counter.reached(id, row));
 
 /** Which nodes still have a deleted fragment. */
 export const leftOn = (state: State, row: CommittedFragment): Reached => counterOf(state).left(row);

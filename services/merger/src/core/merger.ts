@@ -13,7 +13,7 @@ import {
 import { durationMs } from '#libs/manifests';
 import { boundReasons } from '#libs/rules';
 import { digestWith } from './committed-digest.js';
-import { showCounts } from './counts.js';
+import { noteShown, showCounts } from './counts.js';
 import { evolve, reads } from './evolve.js';
 import { gathering } from './gather.js';
 import type { GatherResult, Input, RenderNeed, Request } from './inputs.js';
@@ -67,6 +67,9 @@ export function mergerCore(
     viewKeys,
     view,
     forgets: ['changes'],
+    onViewWritten: (state, { bucket, key }) => {
+      if (bucket === 'fragments') noteShown(state, key.replace('.', '/'));
+    },
     dump,
     load,
   };
