@@ -1,6 +1,7 @@
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { SmallDisk, whyNoSmallDisk } from '../../testing/small-disk.js';
 import { StateFolder } from './state-folder.js';
 
 let path: string;
@@ -58,4 +59,29 @@ asRoot('lets a guard finish a rollback in a folder whose owner has changed', asy
   await use();
   chownSync(path, 1_234, 1_234);
   await (await StateFolder.open(path, true)).close();
+});
+
+it('says what to do if there is no folder, and none can be made', async () => {
+  writeFileSync(path, '');
+  await expect(use()).rejects.toThrow(
+    `${path}: this is not a folder: move it away, or name another folder with --state`,
+  );
+  const below = join(path, 'below');
+  await expect(StateFolder.open(below)).rejects.toThrow(
+    `${below}: something on the way to this folder is not a folder: name another folder with --state`,
+  );
+});
+
+const whyNoDisk = whyNoSmallDisk('tmpfs');
+(whyNoDisk === undefined ? it : it.skip)('says that the disk is full', async () => {
+  const disk = await SmallDisk.mount('tmpfs', 64);
+  try {
+    writeFileSync(join(disk.path, 'other'), Buffer.alloc(64 * 1_024));
+    const folder = join(disk.path, 'state');
+    await expect(StateFolder.open(folder)).rejects.toThrow(
+      `${folder}: the disk is full: free some space on it (ENOSPC: no space left on device`,
+    );
+  } finally {
+    await disk.end();
+  }
 });

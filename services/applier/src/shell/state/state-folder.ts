@@ -52,11 +52,16 @@ export class StateFolder implements Storage {
 
   /** Throws StateError if another applier holds it, another user could write to it, or its files are no files. */
   static async open(path: string, isGuard = false): Promise<StateFolder> {
-    // A guard finishes what an applier has begun.
-    if (!isGuard) await makePrivate(path);
-    refuseOtherFiles(path);
-    await mkdir(join(path, CONFIGS), { recursive: true, mode: 0o700 });
-    return new StateFolder(path, await lockFolder(path, isGuard));
+    try {
+      // A guard finishes what an applier has begun.
+      if (!isGuard) await makePrivate(path);
+      await mkdir(path, { recursive: true, mode: 0o700 });
+      refuseOtherFiles(path);
+      await mkdir(join(path, CONFIGS), { recursive: true, mode: 0o700 });
+      return new StateFolder(path, await lockFolder(path, isGuard));
+    } catch (error) {
+      throw error instanceof StateError ? error : new StateError(path, whyUnusable(error as NodeJS.ErrnoException));
+    }
   }
 
   close(): Promise<void> {
@@ -215,6 +220,19 @@ export class StateFolder implements Storage {
   private configPath(hash: string): string {
     return join(this.path, CONFIGS, `${hash}.json`);
   }
+}
+
+const WAYS_OUT: Readonly<Record<string, string>> = {
+  EEXIST: 'this is not a folder: move it away, or name another folder with --state',
+  ENOTDIR: 'something on the way to this folder is not a folder: name another folder with --state',
+  ENOSPC: 'the disk is full: free some space on it',
+  EDQUOT: 'the quota of the applier is used up: free some space on this disk',
+  EROFS: 'the file system is read-only: make it writable, or name another folder with --state',
+};
+
+function whyUnusable({ code = '', message }: NodeJS.ErrnoException): string {
+  const wayOut = WAYS_OUT[code] ?? 'the applier needs a folder that it can write to; name one with --state';
+  return `${wayOut} (${message})`;
 }
 
 function ownJournal(journal: Journal, node: string, path: string): Journal {
