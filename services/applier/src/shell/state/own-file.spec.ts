@@ -39,9 +39,22 @@ const makeFifo = (file: string): void => void execFileSync('mkfifo', [join(path,
 it.each(FILES)('refuses a FIFO at %s at once, and says what to do', async (file) => {
   makeFifo(file);
   await expect(use()).rejects.toThrow(refusal(file, 'a FIFO (named pipe)'));
-  await expect(StateFolder.open(path, true)).rejects.toThrow(refusal(file, 'a FIFO (named pipe)'));
   rmSync(join(path, file));
   await use();
+});
+
+it('lets a guard finish a rollback, unless it is the journal or the lock', async () => {
+  const openAsGuard = async (): Promise<void> => {
+    const folder = await StateFolder.open(path, true);
+    await folder.readJournal('n', HASH).finally(() => folder.close());
+  };
+  for (const file of FILES.filter((name) => name !== 'lock' && !name.startsWith('journal'))) makeFifo(file);
+  await openAsGuard();
+  makeFifo('lock');
+  await expect(openAsGuard()).rejects.toThrow(refusal('lock', 'a FIFO (named pipe)'));
+  rmSync(join(path, 'lock'));
+  makeFifo('journal.json');
+  await expect(openAsGuard()).rejects.toThrow(refusal('journal.json', 'a FIFO (named pipe)'));
 });
 
 it('refuses a directory, a link, a socket and a device in the place of a file', async () => {

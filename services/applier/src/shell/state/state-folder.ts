@@ -53,10 +53,11 @@ export class StateFolder implements Storage {
   /** Throws StateError if another applier holds it, another user could write to it, or its files are no files. */
   static async open(path: string, isGuard = false): Promise<StateFolder> {
     try {
-      // A guard finishes what an applier has begun.
-      if (!isGuard) await makePrivate(path);
-      await mkdir(path, { recursive: true, mode: 0o700 });
-      refuseOtherFiles(path);
+      // A guard finishes what an applier has begun, whatever is wrong with files that it does not need.
+      if (!isGuard) {
+        await makePrivate(path);
+        refuseOtherFiles(path);
+      }
       await mkdir(join(path, CONFIGS), { recursive: true, mode: 0o700 });
       return new StateFolder(path, await lockFolder(path, isGuard));
     } catch (error) {
