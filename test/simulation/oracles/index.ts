@@ -21,6 +21,7 @@ import { strictHealth } from './strict-health.js';
 import { takenOnce } from './taken-once.js';
 import { trueViews } from './true-views.js';
 import { turnedRound } from './turned-round.js';
+import { unreachable } from './unreachable.js';
 import { wholeFiles } from './whole-files.js';
 
 /** One oracle per invariant. Each run gets new ones, because some have state. */
@@ -32,6 +33,7 @@ export const newOracles = (): readonly Oracle[] => [
   wholeFiles(),
   probes(),
   strictHealth(),
+  unreachable(),
   running(),
   inTime(),
   drainedFirst(),

@@ -71,6 +71,12 @@ export const MUTANTS: readonly Mutant[] = [
   },
   { name: 'a node does not restore what it replaced', caughtBy: 'I4 whole files', keepsReplaced: true },
   {
+    name: 'an applier takes a target that does not answer for one that has failed',
+    caughtBy: 'unreachable is not failed',
+    on: { kubernetes: false, actors: among('changes', 'unreachable-targets') },
+    blamesUnreachable: true,
+  },
+  {
     name: 'a node accepts an object that was changed in the object store',
     caughtBy: 'I4 whole files',
     on: { kubernetes: false, actors: among('changes', 'lost-objects') },

@@ -118,6 +118,7 @@ function endFaults(world: World): void {
     if (!copy.alive) copy.start();
   }
   for (const node of world.nodes.values()) {
+    node.answer();
     node.trouble = NO_TROUBLE;
     node.reconnect();
     if (!node.alive) node.start();

@@ -10,7 +10,7 @@ import {
   type StepAnswer,
   type StepOf,
 } from '../../../services/applier/src/core/index.js';
-import { contentOf } from '../../../services/applier/src/testing/memory-node.js';
+import { contentOf, NO_ANSWER, unanswered } from '../../../services/applier/src/testing/memory-node.js';
 import type { Disk } from './disk.js';
 import type { Machine } from './machine.js';
 import type { Participant, Surroundings } from './surroundings.js';
@@ -25,8 +25,10 @@ export interface Trouble {
   readonly flapping: number;
   /** Every probe fails. */
   readonly failing: boolean;
+  /** A target elsewhere does not answer its applier. */
+  readonly gone: boolean;
 }
-export const NO_TROUBLE: Trouble = { full: false, readOnly: [], flapping: 0, failing: false };
+export const NO_TROUBLE: Trouble = { full: false, readOnly: [], flapping: 0, failing: false, gone: false };
 const NO_SPACE: Refusal = { fault: 'node', reason: 'no space left on device' };
 const READ_ONLY: Refusal = { fault: 'node', reason: 'read-only file' };
 
@@ -54,6 +56,8 @@ interface Place extends Participant {
 /** Carries out a step of a node's applier, immediately. */
 export function perform(node: Place, step: Step): StepAnswer {
   const { disk, machine, trouble, world } = node;
+  const unheard = trouble.gone ? withoutAnswer(node, step) : undefined;
+  if (unheard !== undefined) return unheard;
   switch (step.do) {
     case 'write-journal':
       if (trouble.full) return noSpace(world);
@@ -102,6 +106,15 @@ export function perform(node: Place, step: Step): StepAnswer {
     default:
       return node.connected ? ask(node, step) : UNREACHABLE;
   }
+}
+
+/** The outcome of a step that needs the target. */
+function withoutAnswer({ world }: Place, step: Step): StepAnswer | undefined {
+  const outcome = unanswered(step);
+  if (outcome === undefined) return undefined;
+  world.fire('unreachable-targets');
+  if (world.mutant?.blamesUnreachable !== true || step.do !== 'check') return outcome;
+  return { refusals: step.entries.map((entry) => ({ ...NO_ANSWER, fault: 'node', entry })), shared: {} };
 }
 
 function ask(
@@ -176,6 +189,7 @@ export const probed = (node: Place, probes: readonly ConfigEntry[]): readonly Pr
 
 function resultOf(node: Place, probe: ConfigEntry): ProbeResult {
   const { disk, trouble, world } = node;
+  if (trouble.gone) return { name: probe.name, passed: false, reason: NO_ANSWER.reason, unreachable: true };
   const { path, matches } = probe.spec['file'] as { path: string; matches: string };
   const isTrue = new RegExp(matches).test(disk.files.get(path) ?? '');
   const flaps = trouble.flapping > 0 && world.chance.flip(trouble.flapping);

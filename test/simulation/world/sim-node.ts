@@ -1,4 +1,4 @@
-import { EMPTY_HASH, type LeaseView, type StatusView } from '#libs/contracts';
+import { EMPTY_HASH, REMOTE_APPLIER, type LeaseView, type StatusView } from '#libs/contracts';
 import {
   type Kinds,
   ApplierRun,
@@ -50,6 +50,8 @@ export class SimNode {
   /** The error of its wall clock. */
   wallSkewMs = 0;
   trouble: Trouble = NO_TROUBLE;
+  /** Its applier runs elsewhere. */
+  isTarget = false;
   readonly inversion = { lastMs: -1 };
   /**
    * The lease that was in progress on an old copy of its disk. It is rolled back, even if the node was drained again
@@ -110,7 +112,7 @@ export class SimNode {
       driftCheckMs: 120_000,
       isGuard: this.guarding,
     };
-    const self = { labels: this.labels, capabilities: CAPABILITIES, version: '1', fresh: this.fresh };
+    const self = { labels: this.labels, capabilities: this.capabilities, version: '1', fresh: this.fresh };
     const random = this.world.chance.integer(1, 4_000_000_000);
     const state = start(settings, self, this.journal, {
       bootId: this.bootId,
@@ -246,7 +248,23 @@ export class SimNode {
 
   relabel(labels: Readonly<Record<string, string>>): void {
     this.labels = labels;
-    this.notify({ kind: 'self', labels, capabilities: CAPABILITIES });
+    this.notify({ kind: 'self', labels, capabilities: this.capabilities });
+  }
+
+  becomeTarget(): void {
+    this.isTarget = true;
+    this.relabel(this.labels);
+  }
+
+  /** It answers its applier again. */
+  answer(): void {
+    if (!this.trouble.gone) return;
+    this.trouble = { ...this.trouble, gone: false };
+    this.notify({ kind: 'answers' });
+  }
+
+  private get capabilities(): readonly string[] {
+    return this.isTarget ? [...CAPABILITIES, REMOTE_APPLIER] : CAPABILITIES;
   }
 
   pushed(lease: LeaseView | undefined, status: StatusView | undefined): void {
@@ -270,7 +288,7 @@ export class SimNode {
 
   private beat(applier: ApplierRun): void {
     if (applier !== this.applier) return;
-    if (this.connected && !this.isHung) this.world.alive(this.name);
+    if (this.connected && !this.isHung && !this.trouble.gone) this.world.alive(this.name);
     this.world.clock.after(HEARTBEAT_MS, () => this.beat(applier));
   }
 

@@ -42,6 +42,8 @@ export interface PlantedFaults {
   readonly takesChangedObjects?: boolean;
   /** After a change, nodes count every probe as passed. */
   readonly passesProbes?: boolean;
+  /** Appliers take a target that does not answer for one that has failed. */
+  readonly blamesUnreachable?: boolean;
   /** The guard does not watch an applier that hangs. */
   readonly guardSleeps?: boolean;
   /** Nodes restart their machine instead of a failing action, no matter what their lease allows. */

@@ -336,7 +336,7 @@ export class MemoryNode {
 }
 
 /** The outcome of a step that needs the target, if that does not answer; undefined for any other step. */
-function unanswered(step: Step): Outcome | undefined {
+export function unanswered(step: Step): Outcome | undefined {
   switch (step.do) {
     case 'check':
       return { refusals: step.entries.map((entry) => ({ ...NO_ANSWER, entry })), shared: {} };

@@ -1,0 +1,20 @@
+import type { Fault } from './fault.js';
+
+/** Until the next call, until it is silent, or until its rollout has ended. */
+const AWAY_MS = [5_000, 60_000, 180_000, 400_000];
+
+export const unreachableTargets: Fault = {
+  name: 'unreachable-targets',
+  about: 'half of the nodes are targets whose applier runs elsewhere, and now and then one does not answer it',
+  countsEffects: true,
+  arrange(stage) {
+    const { world } = stage;
+    const targets = [...world.nodes.values()].filter((_, i) => i % 2 === 0);
+    for (const node of targets) node.becomeTarget();
+    stage.nowAndThen(60_000, (chance) => {
+      const node = chance.pick(targets);
+      node.trouble = { ...node.trouble, gone: true };
+      world.clock.after(chance.pick(AWAY_MS), () => node.answer());
+    });
+  },
+};
