@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { X509Certificate } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
 import { parseDocument } from 'yaml';
 import {
@@ -7,11 +7,11 @@ import {
   NestedList,
   NODE_NAME,
   Optional,
-  patternForm,
   readShape,
   Ruled,
   Text,
   type Problem,
+  type TextForm,
 } from '#libs/manifests';
 import type { FunctionReplica } from '../../../services/applier/src/shell/targets/index.js';
 import { readBounded, textOf } from '../input/bounded-file.js';
@@ -26,11 +26,17 @@ const EXAMPLE = `functions:
     passwordFile: cnf-1.password
     caFile: ca.pem`;
 
-const URL_FORM = patternForm(
-  'bad-url',
-  /^https?:\/\/[^/\s?#@]+(\/[^\s?#]*)?$/,
-  'must be an http or https URL without a user and without ? or #, such as "https://10.0.0.7"',
-);
+const URL_PATTERN = /^https?:\/\/[^/\s?#@]+(\/[^\s?#]*)?$/;
+const isUrl = (value: unknown): value is string =>
+  typeof value === 'string' && URL_PATTERN.test(value) && URL.canParse(value);
+const URL_FORM: TextForm = {
+  code: 'bad-url',
+  problem: (text) =>
+    isUrl(text)
+      ? undefined
+      : 'must be an http or https URL without a user and without ? or #, such as "https://10.0.0.7"',
+  schema: { pattern: URL_PATTERN.source },
+};
 
 /** One replica of a network function. */
 class FunctionEntry {
@@ -69,37 +75,47 @@ export function readFunctions(file: string): readonly FunctionReplica[] {
     baseUrl: baseUrlOf(url),
     user,
     password: contentOf(resolve(folder, passwordFile), `${place}: functions[${i}].passwordFile`).trim(),
-    ...(caFile === undefined ? {} : { ca: contentOf(resolve(folder, caFile), `${place}: functions[${i}].caFile`) }),
+    ...(caFile === undefined ? {} : { ca: authorityOf(resolve(folder, caFile), `${place}: functions[${i}].caFile`) }),
   }));
 }
 
+/** The same for each way to write it. */
 const baseUrlOf = (url: string): string => {
-  const plain = url.replace(/\/+$/, '');
+  const plain = new URL(url).href.replace(/\/+$/, '');
   return new URL(plain).pathname === '/' ? `${plain}${LUCI}` : plain;
 };
 
 function contentOf(path: string, place: string): string {
-  try {
-    const text = readFileSync(path, 'utf8');
-    if (text.trim() !== '') return text;
-  } catch (error) {
-    throw new UsageError(`${place}: ${(error as Error).message}`);
-  }
-  throw new UsageError(`${place}: ${path} is empty`);
+  const label = `${place}: ${path}`;
+  const text = textOf(readBounded(path, label), label);
+  if (text.trim() === '') throw new UsageError(`${label} is empty`);
+  return text;
 }
 
-/** Two entries with one URL would both change the same replica. */
+/** If there is no certificate in it, Node.js trusts nobody, and does not say so. */
+function authorityOf(path: string, place: string): string {
+  const text = contentOf(path, place);
+  try {
+    void new X509Certificate(text);
+    return text;
+  } catch {
+    throw new UsageError(`${place}: ${path} has no certificate: it must be PEM, as in -----BEGIN CERTIFICATE-----`);
+  }
+}
+
+/** What tells entries apart. Two entries with one URL would both change the same replica. */
 function problemsOf(entries: readonly unknown[]): readonly Problem[] {
   return (['name', 'url'] as const).flatMap((field) => {
     const values = entries.map((entry) => (isObject(entry) ? entry[field] : undefined));
-    return values.flatMap((value, i): readonly Problem[] => {
-      const first = values.indexOf(value);
-      if (value === undefined || first === i) return [];
+    const keys = values.map((value) => (field === 'url' && isUrl(value) ? baseUrlOf(value) : value));
+    return keys.flatMap((key, i): readonly Problem[] => {
+      const first = keys.indexOf(key);
+      if (key === undefined || first === i) return [];
       return [
         {
           at: `functions[${i}].${field}`,
           code: 'twice',
-          message: `is the same as in functions[${first}]: ${JSON.stringify(value)}`,
+          message: `is the same as in functions[${first}]: ${JSON.stringify(values[first])}`,
         },
       ];
     });
