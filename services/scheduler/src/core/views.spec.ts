@@ -406,7 +406,15 @@ const drifts = (s: Scheduler, ...differences: readonly string[]) =>
 
 describe('why, as text', () => {
   const cases: readonly (readonly [string, (s: Scheduler) => unknown, object])[] = [
-    ['a skipped node', (s) => (s.given(silent('n0')), s.skips('n0')), { because: 'skipped', holders: [] }],
+    [
+      'a skipped node that is silent',
+      (s) => (s.given(silent('n0')), s.skips('n0')),
+      {
+        because: 'skipped',
+        text: 'it is silent, and skipped by me until it reports again or its rollout ends',
+        holders: [],
+      },
+    ],
     [
       'a node that drains',
       (s) => ((s.actions = DRAIN), s.rolls('c1', ['n0'])),

@@ -24,7 +24,8 @@ export function why(state: State, node: NodeState, nowMs: number): Why {
   if (!node.joined) return { ...base, because: 'left', text: 'it has left the fleet' };
   if (lease !== undefined) return whyLeased(base, node, lease);
   if (skippedBy !== undefined) {
-    const text = `skipped by ${skippedBy} until it reports again or its rollout ends`;
+    const silent = node.silent ? 'it is silent, and ' : '';
+    const text = `${silent}skipped by ${skippedBy} until it reports again or its rollout ends`;
     return { ...base, because: 'skipped', text };
   }
   if (node.silent) return { ...base, because: 'silent', text: 'it is silent: it gets no lease until it reports again' };

@@ -5,7 +5,7 @@ import { NO_GUARD } from '../guard/guard.js';
 import type { Clock } from '../ports.js';
 import { ResourceSteps } from '../resource-steps.js';
 import { NO_CONTENTS } from '../targets/no-contents.js';
-import { Reach } from '../targets/reach.js';
+import { Reach, type OnReachChange } from '../targets/reach.js';
 import type { OpenTarget, Target } from '../targets/run-target.js';
 import { TargetProbes } from '../targets/target-probes.js';
 import { CALL_TIMEOUT_MS, type TargetStorage } from '../targets/target-storage.js';
@@ -43,7 +43,7 @@ export function functionTarget({ name, labels, ...address }: FunctionReplica, ti
 function opened(
   address: FunctionAddress,
   storage: TargetStorage,
-  onChange: (answers: boolean) => void,
+  onChange: OnReachChange,
   { clock, checkMs }: Timing,
 ): OpenTarget {
   const ending = new AbortController();

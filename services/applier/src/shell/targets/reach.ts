@@ -1,10 +1,13 @@
 import { UnreachableError } from '../ports.js';
 
+/** `reason`: why the target does not answer; undefined if it does. */
+export type OnReachChange = (answers: boolean, reason?: string) => void;
+
 export interface ReachOptions {
   /** A cheap call. Throws UnreachableError if the target does not answer. */
   readonly ask: () => Promise<void>;
-  /** Called whenever the target begins or ceases to answer. */
-  readonly onChange: (answers: boolean) => void;
+  /** Called whenever the target begins or ceases to answer, then with the reason. */
+  readonly onChange: OnReachChange;
   /** How often a target is asked. */
   readonly everyMs: number;
 }
@@ -76,7 +79,7 @@ export class Reach {
     this.againMs = Math.min(this.againMs * 2, this.options.everyMs);
     if (!this.isUp) return;
     this.isUp = false;
-    this.options.onChange(false);
+    this.options.onChange(false, message);
   }
 
   private again(ms: number): void {

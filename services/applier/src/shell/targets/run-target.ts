@@ -6,7 +6,7 @@ import { Performer } from '../performer.js';
 import type { Clock } from '../ports.js';
 import type { Site } from '../site.js';
 import { EMPTY_HASH } from '../state/config-text.js';
-import type { Reach } from './reach.js';
+import type { OnReachChange, Reach } from './reach.js';
 import { TargetStorage, type JournalBucket } from './target-storage.js';
 
 /** A target elsewhere, as its kind (a network function, a cluster) makes it. */
@@ -19,7 +19,7 @@ export interface Target {
   readonly capabilities: readonly string[];
   readonly kinds: Kinds;
   /** Connects. Calls `onChange` whenever the target begins or ceases to answer. */
-  open(storage: TargetStorage, onChange: (answers: boolean) => void): Promise<OpenTarget>;
+  open(storage: TargetStorage, onChange: OnReachChange): Promise<OpenTarget>;
 }
 
 export interface OpenTarget {
@@ -79,9 +79,10 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
       options.onLost();
     },
   });
-  const opened = await target.open(storage, (answers) => {
-    log.info({ node }, answers ? 'the target answers again' : 'the target does not answer');
-    if (answers) applier.hear({ kind: 'answers' });
+  const opened = await target.open(storage, (answers, reason) => {
+    if (!answers) return log.warn({ node, reason }, 'the target cannot be used; asking again');
+    log.info({ node }, 'the target answers again');
+    applier.hear({ kind: 'answers' });
   });
   const settings: Settings = {
     kinds: target.kinds,

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type { Log } from '../../core/index.js';
 import type { RunningTarget, Target } from './run-target.js';
 
@@ -56,6 +57,11 @@ export class TargetSet {
 export const shardOf = (node: string, shards: number): number =>
   createHash('sha256').update(node).digest().readUInt32BE() % shards;
 
+/** Each change of the inventory comes here for each target. One that is told its labels announces itself. */
+function relabel(running: RunningTarget, before: Target, { labels }: Target): void {
+  if (!isDeepStrictEqual(labels, before.labels)) running.relabel(labels);
+}
+
 /** Runs one target, or none: one start or stop after another. */
 class Slot {
   /** Resolves once what was wanted last is so. */
@@ -72,8 +78,10 @@ class Slot {
   want(target: Target | undefined): void {
     const before = this.wanted;
     this.wanted = target;
-    if (target !== undefined && before !== undefined && target.settings === before.settings)
-      return void this.current?.running.relabel(target.labels);
+    if (target !== undefined && before !== undefined && target.settings === before.settings) {
+      if (this.current !== undefined) relabel(this.current.running, before, target);
+      return;
+    }
     this.ending.abort();
     this.wake();
     if (!this.isBusy) this.settled = this.settle();
@@ -95,6 +103,8 @@ class Slot {
       const running = await this.options.run(target, () => void this.lost(), signal);
       this.current = { target, running };
       this.failures = 0;
+      // A claim may take as long as the lease of another copy.
+      if (this.wanted?.settings === target.settings) relabel(running, target, this.wanted);
     } catch (error) {
       if (signal.aborted) return;
       const { node } = target;

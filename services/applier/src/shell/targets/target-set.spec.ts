@@ -1,0 +1,40 @@
+import type { RunningTarget, Target } from './run-target.js';
+import { TargetSet } from './target-set.js';
+
+const target = (labels: Readonly<Record<string, string>>): Target =>
+  ({ node: 'f-1', labels, settings: '' }) as unknown as Target;
+const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+
+/** A set of one target, and what that target was heard. Its claim ends when `claimed` is called. */
+function setOfOne(): { readonly set: TargetSet; readonly heard: unknown[]; readonly claimed: () => Promise<void> } {
+  const heard: unknown[] = [];
+  let end: () => void = () => undefined;
+  const claim = new Promise<void>((resolve) => (end = resolve));
+  const run = async ({ node, labels }: Target): Promise<RunningTarget> => {
+    await claim;
+    heard.push(labels);
+    return { node, relabel: (next) => void heard.push(next), stop: () => Promise.resolve() };
+  };
+  const set = new TargetSet({ shards: 1, run, log: quiet });
+  set.lead(0, true);
+  return { set, heard, claimed: () => (end(), new Promise((resolve) => setImmediate(resolve))) };
+}
+
+it('tells a target its labels when they differ, and not at each change of the inventory', async () => {
+  const { set, heard, claimed } = setOfOne();
+  set.replace([target({ zone: 'a' })]);
+  await claimed();
+  set.replace([target({ zone: 'a' })]);
+  set.replace([target({ zone: 'b' })]);
+  set.replace([target({ zone: 'b' })]);
+  expect(heard).toEqual([{ zone: 'a' }, { zone: 'b' }]);
+});
+
+it('tells a target the labels that it got while it was being claimed', async () => {
+  const { set, heard, claimed } = setOfOne();
+  set.replace([target({ zone: 'a' })]);
+  set.replace([target({ zone: 'b' })]);
+  set.replace([target({ zone: 'c' })]);
+  await claimed();
+  expect(heard).toEqual([{ zone: 'a' }, { zone: 'c' }]);
+});
