@@ -3,7 +3,7 @@ import { FUNCTION_KINDS, type FunctionKind } from '#libs/manifests/lean';
 import { FunctionClient } from '../../services/applier/src/shell/functions/function-client.js';
 import { functionBackends } from '../../services/applier/src/shell/functions/function-backend.js';
 import type { ObjectOptions } from '../../services/applier/src/shell/functions/function-objects.js';
-import type { Backend, CheckContext } from '../../services/applier/src/shell/ports.js';
+import { UnreachableError, type Backend, type CheckContext } from '../../services/applier/src/shell/ports.js';
 import { entry, INSIDE, OUTSIDE, POLICY, PROPOSAL, SAMPLES, type Sample } from './objects.fixture.js';
 import { FunctionStandIn } from './stand-in.js';
 
@@ -142,6 +142,18 @@ describe.each(SAMPLES)('$kind', ({ kind, spec, changed, needs }: Sample) => {
     expect(there()).toHaveLength(1);
   });
 
+  test('a replica that was emptied after the last write counts as one that does not answer, once', async () => {
+    await program.apply(...needs, first);
+    replica.empty();
+    await expect(program.differs(first)).rejects.toThrow(UnreachableError);
+    expect(await program.differs(first)).toBe('it is missing');
+    // What was compared since it was brought, and is gone later, was removed by somebody.
+    await program.apply(...needs, first);
+    expect(await program.differs(first)).toBeUndefined();
+    replica.empty();
+    expect(await program.differs(first)).toBe('it is missing');
+  });
+
   test.each([false, true])(
     'killed after any call (done: %s), the next program ends with one object',
     async (isLastDone) => {
@@ -198,7 +210,7 @@ describe.each(SAMPLES)('$kind', ({ kind, spec, changed, needs }: Sample) => {
   if (needs.length > 0) {
     test('without what it refers to, it is refused as a fault of the node, and nothing is left', async () => {
       replica.empty();
-      await expect(program.apply(first)).rejects.toMatchObject({
+      await expect(start().apply(first)).rejects.toMatchObject({
         fault: 'node',
         message: expect.stringMatching(/ answered (428|400) .*does not have/),
       });
@@ -263,6 +275,17 @@ test('a PUT that the function refuses brings the object back, and says why', asy
     message: expect.stringContaining('Zone[gone] is not definied'),
   });
   expect(replica.config.list('firewall/v1/forwardings')).toEqual(before);
+});
+
+test('what refers to something that the replica has just lost is not to blame', async () => {
+  const rule = entry('Mwan3Rule', 'a1', { policy: POLICY.name });
+  await program.apply(POLICY);
+  replica.empty();
+  await expect(program.apply(rule)).rejects.toThrow(
+    new UnreachableError('the replica has lost its Mwan3Policy/all in the middle of the work: it has restarted'),
+  );
+  await program.apply(POLICY, rule);
+  expect(await program.differs(rule)).toBeUndefined();
 });
 
 test('content that the function refuses is a fault of the content', async () => {

@@ -102,6 +102,21 @@ test('a replica is stopped, and returns empty', async () => {
   expect(b.standIn.services).toContain('restart mwan3');
 });
 
+test.each([
+  ['before the last write', 'POST mwan3/v1/rules'],
+  ['before its service is told', 'PUT v1/service/mwan3'],
+])('a replica returns empty in the middle of a change, %s', async (_, moment) => {
+  await begin();
+  const { standIn } = b;
+  standIn.onCall = (call) => {
+    if (!call.startsWith(moment)) return;
+    standIn.onCall = () => undefined;
+    standIn.empty();
+  };
+  for (const id of await change()) expect((await fleet.ended(id)).outcome).toBe('committed');
+  await isLatest();
+});
+
 test('a replica is cut off and keeps running', async () => {
   await begin();
   await b.proxy.cut();

@@ -51,6 +51,8 @@ export class FunctionObjects {
   /** The last certificates that were written, for objects that cannot be compared. */
   private readonly written = new Map<string, string>();
   private patientUntilMs = -Infinity;
+  /** What was brought, and not compared since: so it was there a moment ago. */
+  private readonly brought = new Map<string, Wanted>();
 
   constructor(
     private readonly client: FunctionClient,
@@ -98,7 +100,9 @@ export class FunctionObjects {
   /** Why the replica does not have the object as wanted; undefined if it does. */
   async differs(wanted: Wanted): Promise<string | undefined> {
     if (await this.client.settled()) this.lists.clear();
-    const how = differenceOf(wanted, await this.read(wanted.kind, wanted.name));
+    const found = await this.read(wanted.kind, wanted.name);
+    const how = differenceOf(wanted, found);
+    if (this.brought.delete(keyOf(wanted)) && wanted.object !== undefined && found.length === 0) throw lost(wanted);
     const blocked = this.blocked.get(keyOf(wanted))?.why;
     return how === undefined || blocked === undefined ? how : `${how}: ${blocked}`;
   }
@@ -116,6 +120,16 @@ export class FunctionObjects {
     } catch (error) {
       if (!(error instanceof BlockedError)) throw error;
       this.blocked.set(key, { wanted, why: error.message });
+    }
+  }
+
+  /** Throws if something that was brought is gone: then the replica has restarted, and lacks what was there. */
+  private async requireBrought(): Promise<void> {
+    this.lists.clear();
+    for (const [key, wanted] of [...this.brought]) {
+      if ((await this.read(wanted.kind, wanted.name)).length > 0) continue;
+      this.brought.delete(key);
+      throw lost(wanted);
     }
   }
 
@@ -145,7 +159,11 @@ export class FunctionObjects {
       const timeoutMs = this.timeoutFor(leftMs);
       const found = await (tries > 0 ? this.readNow(kind, name, timeoutMs) : this.read(kind, name, timeoutMs));
       const how = differenceOf(wanted, found) ?? this.unseen(wanted, tries > 0);
-      if (how === undefined) return tries > 0;
+      if (how === undefined) {
+        if (object === undefined) this.brought.delete(keyOf(wanted));
+        else this.brought.set(keyOf(wanted), wanted);
+        return tries > 0;
+      }
       if (tries >= MOST_TRIES)
         throw failed ?? new RefusedError('node', `${how}, although it was written ${tries} times`);
       try {
@@ -156,9 +174,10 @@ export class FunctionObjects {
         if (error instanceof UnreachableError || error instanceof FailedCallError) {
           failed = error;
           tries += 1;
-        } else if (!(error instanceof MissingDependencyError) || !this.hasPatience(leftMs)) {
-          throw error;
         } else {
+          if (!(error instanceof MissingDependencyError)) throw error;
+          await this.requireBrought();
+          if (!this.hasPatience(leftMs)) throw error;
           await new Promise((resolve) => setTimeout(resolve, DEPENDENCY_AGAIN_MS));
         }
       }
@@ -253,6 +272,10 @@ export class FunctionObjects {
 }
 
 export const keyOf = ({ kind, name }: Pick<Wanted, 'kind' | 'name'>): string => `${kind.path}/${name}`;
+
+/** What the replica lost is not known, as if it did not answer. */
+const lost = ({ kind, name }: Wanted): Error =>
+  new UnreachableError(`the replica has lost its ${kind.kind}/${name} in the middle of the work: it has restarted`);
 
 const pathOf = (kind: FunctionKind, name: string): string => `sdewan/${kind.path}/${encodeURIComponent(name)}`;
 
