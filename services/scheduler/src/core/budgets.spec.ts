@@ -400,6 +400,19 @@ describe('leases outside rollouts', () => {
       expect(grants(s.given(committed('c8')).when())).toEqual(['n0 join x']);
     });
 
+    it('leave alone a node that lags behind when a later change is aborted', () => {
+      const s = inPool('report').fleet(['n1'], { role: 'edge' });
+      finds(s, [EDITED]);
+      s.rolls('c1', ['n0', 'n1']);
+      s.applies('n1');
+      s.given(committed('c1'), renderedNode('n0', 'c1-new'), reviewedNode('n0', 'c1-new')).when();
+      s.rolls('c2', ['n0', 'n1'], { from: 'c1-new' });
+      const facts = [...s.aborts('c2'), ...s.leaseEnds('n1', 'failed')];
+      expect(grants(facts)).toEqual([]);
+      expect(types(facts)).toContain('rollout.reverted');
+      expect(grants(finds(s, []))).toEqual(['n0 join c1-new']);
+    });
+
     it('roll a node back, whatever has drifted since', () => {
       const s = inPool('report').fleet(['n1'], { role: 'edge' });
       s.rolls('c1', ['n0', 'n1']);

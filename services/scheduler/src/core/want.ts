@@ -56,10 +56,19 @@ export function classOf(rollout: Rollout, target: TargetState, node: NodeState):
   const active = underWay(node);
   if (target.left || !node.joined) return active && node.lease?.change === rollout.change ? 'active' : 'left';
   if (active) return 'active';
+  if (rollout.phase === 'reverting' && isUntouched(target, node)) return 'settled';
   // If a lease is unanswered, the last report is older than the lease, so the active config is not known.
   if (!isUnanswered(node.lease) && node.report?.hash === wantedHash(rollout, target)) return 'settled';
   return target.deferred === undefined ? 'pending' : 'deferred';
 }
+
+/**
+ * The rollout has not changed the node, which only lags behind an earlier change: there is nothing to roll back. It gets
+ * the committed config later, like any node that lags behind. A node that has something else was changed by a rollout
+ * that this one has replaced.
+ */
+const isUntouched = ({ startedBy }: TargetState, { report, lastDesired }: NodeState): boolean =>
+  startedBy === undefined && report !== undefined && report.hash === lastDesired;
 
 /** Why no lease can be granted for a pending target. It must be deferred, or the rollout would wait forever. */
 export function blockedBecause(
