@@ -35,16 +35,15 @@ export function changeStatus(change: ChangeView | undefined, rollout: RolloutVie
         EXIT.failed,
       );
     case 'committed':
-      return ended(
-        'committed',
-        'good',
-        rollout !== undefined && rollout.deferred > 0 ? `${rollout.deferred} deferred` : '',
-        EXIT.done,
-      );
+      return ended('committed', 'good', rollout === undefined ? '' : deferredText(rollout), EXIT.done);
     case 'waiting':
       return open('waiting', 'held', waitingText(change));
   }
 }
+
+/** How many nodes a change left out for now; empty if none. */
+export const deferredText = ({ deferred }: Pick<RolloutView, 'deferred'>): string =>
+  deferred > 0 ? `${deferred} deferred` : '';
 
 /** What a change waits for: other changes, or fragments that do not exist yet. */
 function waitingText({ waitsFor, needs, needsUntilMs }: ChangeView): string {

@@ -3,7 +3,7 @@ import { EXIT } from '../output/exit.js';
 import { followChange, type ChangeProgress, type FollowOptions, type FollowResult } from './follow-change.js';
 import { reasonLines } from '../output/reasons.js';
 import { live } from '../output/live.js';
-import { counts, isInLines, rolloutTree } from '../output/rollout-tree.js';
+import { counts, isInCounts, isInLines, rolloutTree } from '../output/rollout-tree.js';
 import type { Session } from '../connection/session.js';
 import { roughDuration } from '#libs/manifests/lean';
 
@@ -66,8 +66,10 @@ export function progressLine(
   { io }: Session,
   hasLinesAfter = false,
 ): string {
-  const detail =
-    hasLinesAfter && status.exit !== undefined && isInLines(status.detail, change, rollout) ? '' : status.detail;
+  const isShown =
+    isInCounts(status.detail, rollout) ||
+    (hasLinesAfter && status.exit !== undefined && isInLines(status.detail, change, rollout));
+  const detail = isShown ? '' : status.detail;
   return [id, status.word, rollout === undefined ? '' : counts(rollout, io.colours), detail]
     .filter((part) => part !== '')
     .join('  ');

@@ -1,7 +1,7 @@
 import { effectivePolicy, planActions } from '#libs/rules';
 import type { Config, Fragment } from '#libs/contracts';
 import { kindOf } from '#libs/manifests';
-import { EXIT, type ExitCode } from '../output/exit.js';
+import { EXIT, UsageError, type ExitCode } from '../output/exit.js';
 import { readManifestFiles } from '../input/manifest-input.js';
 import { actionText } from '../output/plan.js';
 import { table } from '../output/table.js';
@@ -16,8 +16,11 @@ export async function actions(
   flags: { readonly from: string; readonly to: string },
 ): Promise<ExitCode> {
   const { io } = session;
-  const from = await readManifestFiles([flags.from], io);
-  const to = await readManifestFiles([flags.to], io);
+  // The second read of stdin would find nothing.
+  if (flags.from === '-' && flags.to === '-')
+    throw new UsageError('--from and --to cannot both be stdin: name a file for one of them');
+  const from = await readManifestFiles([flags.from], io, '--from');
+  const to = await readManifestFiles([flags.to], io, '--to');
   const policy = effectivePolicy(to.fragments.map(forEveryNode), {});
   const plan = planActions(configOf(from.fragments), configOf(to.fragments), policy);
   if (session.isJson) {

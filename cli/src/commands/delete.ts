@@ -19,9 +19,11 @@ export async function remove(
     const refs = await readManifestNames(flags.filename ?? [], session.io);
     return publish(session, { apply: [], delete: refs }, flags);
   }
-  const kindClass = KINDS.find(
-    (one) => one.name.toLowerCase() === kind.toLowerCase() || `${one.name.toLowerCase()}s` === kind.toLowerCase(),
-  );
+  const kindClass = kindNamed(kind);
+  const [first = '', second] = kind.split('/');
+  const firstKind = kindNamed(first);
+  if (firstKind !== undefined && second !== undefined)
+    throw new UsageError(`give the kind and the name separately: sluice delete ${firstKind.name} ${second || 'NAME'}`);
   if (kindClass === undefined)
     throw new UsageError(
       `unknown kind ${JSON.stringify(kind)}; ${knownWords(
@@ -38,3 +40,7 @@ export async function remove(
     throw new UsageError(`${JSON.stringify(name)} is not a fragment name: list names with sluice get fragments`);
   return publish(session, { apply: [], delete: [{ kind: kindClass.name, name }] }, flags);
 }
+
+/** Also finds a kind in the plural and in lower case, as kubectl does. */
+const kindNamed = (text: string): (typeof KINDS)[number] | undefined =>
+  KINDS.find(({ name }) => [name.toLowerCase(), `${name.toLowerCase()}s`].includes(text.toLowerCase()));

@@ -58,7 +58,7 @@ export async function diff(session: Session, name: string, flags: DiffFlags): Pr
   if (session.isJson) io.out(JSON.stringify({ ...pair, drift }));
   else {
     const fragments = [...pair.fromConfig.fragments, ...(pair.toConfig?.fragments ?? [])];
-    show(pair, { drift, outlook, notes }, await objectSizes(fleet, fragments), io);
+    show(pair, { isOfNode, drift, outlook, notes }, await objectSizes(fleet, fragments), io);
   }
   return EXIT.done;
 }
@@ -79,6 +79,8 @@ async function outlookOf(fleet: FleetClient, { pool, restored, drifted }: Status
 }
 
 interface Report {
+  /** False if it compares configs that somebody named: then it says nothing about what the node has. */
+  readonly isOfNode: boolean;
   readonly drift: readonly string[];
   /** What happens next to the drift. */
   readonly outlook: string;
@@ -86,14 +88,15 @@ interface Report {
   readonly notes: readonly string[];
 }
 
-function show(pair: ConfigPair, { drift, outlook, notes }: Report, sizes: ObjectSizes, io: Io): void {
+function show(pair: ConfigPair, { isOfNode, drift, outlook, notes }: Report, sizes: ObjectSizes, io: Io): void {
   const { node, from, to, fromConfig, toConfig } = pair;
   if (drift.length > 0) io.out(driftText(drift, pair, io.colours));
   if (from !== to && toConfig !== null) {
     io.out(configDiff(fromConfig, toConfig, io.colours, sizes));
     if (drift.length > 0) io.say(`drift of ${node}: ${outlook}`);
   }
-  if (from === to && notes.length > 0) io.say(`${node} last reported the committed config (${short(to)})`);
+  if (from === to && !isOfNode) io.say(`no differences: both are the config ${short(to)}`);
+  else if (from === to && notes.length > 0) io.say(`${node} last reported the committed config (${short(to)})`);
   else if (from === to && drift.length === 0) io.say(`${node} is up to date (config ${short(to)})`);
   else if (from === to) io.say(`${node} has the committed config (${short(to)}), except for this drift: ${outlook}`);
   for (const text of notes) io.say(text);

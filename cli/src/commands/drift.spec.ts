@@ -82,6 +82,12 @@ describe('drift', () => {
     });
   });
 
+  test('diff of one config with itself says nothing about the node', async () => {
+    const other = 'b'.repeat(64);
+    const { exit, err } = await cli(['diff', 'a', '--from', other, '--to', other], { views, configs });
+    expect([exit, err]).toEqual([0, 'no differences: both are the config bbbbbbbbbbbb\n']);
+  });
+
   test('diff compares a node whose committed config is incompatible with the config that it keeps', async () => {
     const incompatibleReasons = [{ message: 'node.labels.site is not set' }];
     const kept = { ...edited, desired: '', incompatible: true, incompatibleReasons };

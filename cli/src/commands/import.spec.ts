@@ -32,6 +32,10 @@ test('reads YAML like Kubernetes: a mode that begins with 0 is octal', async () 
 });
 
 test('fails if there is nothing to import', async () => {
+  expect(await cli(['import', '-f', '-'], undefined, {}, '')).toMatchObject({
+    exit: 2,
+    err: 'error: -f -: contains no manifest\n',
+  });
   expect(await cli(['import', '-f', '-'], undefined, {}, 'kind: Secret\n')).toMatchObject({
     exit: 3,
     out: '',

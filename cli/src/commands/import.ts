@@ -3,6 +3,7 @@ import { KUBERNETES_YAML, readManifests } from '#libs/manifests';
 import { EXIT, RejectedError, UsageError, type ExitCode } from '../output/exit.js';
 import { importDocuments } from '../import/import-documents.js';
 import { readInputs } from '../input/input-files.js';
+import { found } from '../input/manifest-input.js';
 import { reasonOfProblem } from '../input/placed-reason.js';
 import type { Session } from '../connection/session.js';
 
@@ -18,7 +19,11 @@ export async function importFragments(
   }));
   const reasons = read.flatMap(({ input, problems }) => problems.map((problem) => reasonOfProblem(input, problem)));
   if (reasons.length > 0) throw new RejectedError(reasons);
-  const { manifests, words } = importDocuments(read.flatMap((file) => file.manifests));
+  const documents = found(
+    read.flatMap((file) => file.manifests),
+    filename,
+  );
+  const { manifests, words } = importDocuments(documents);
   for (const word of words) io.say(word);
   if (isJson) io.out(JSON.stringify(manifests));
   else if (manifests.length > 0)

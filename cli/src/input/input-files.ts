@@ -13,36 +13,36 @@ export interface InputText {
 const MANIFEST = /\.(ya?ml|json)$/;
 
 /**
- * The texts that `-f` names, each once: a file, the manifests of a folder in the order of their names, or `-` for
+ * The texts that a flag names, each once: a file, the manifests of a folder in the order of their names, or `-` for
  * stdin.
  */
-export async function readInputs(paths: readonly string[], io: Io): Promise<readonly InputText[]> {
+export async function readInputs(paths: readonly string[], io: Io, flag = '-f'): Promise<readonly InputText[]> {
   const inputs: InputText[] = [];
   const read = new Set<string>();
   for (const path of paths) {
     if (path === '-') inputs.push({ name: 'stdin', text: await io.stdin() });
     else
       inputs.push(
-        ...filesOf(path)
+        ...filesOf(path, flag)
           .filter((file) => !read.has(resolve(file)) && read.add(resolve(file)))
-          .map((file) => ({ name: file, text: textOf(readBounded(file, `-f ${file}`), file) })),
+          .map((file) => ({ name: file, text: textOf(readBounded(file, `${flag} ${file}`), file) })),
       );
   }
   return inputs;
 }
 
-function filesOf(path: string): string[] {
+function filesOf(path: string, flag: string): string[] {
   let isFolder: boolean;
   try {
     isFolder = statSync(path).isDirectory();
   } catch (error) {
     const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
-    throw new UsageError(`-f ${path}: ${isMissing ? 'no such file or folder' : (error as Error).message}`);
+    throw new UsageError(`${flag} ${path}: ${isMissing ? 'no such file or folder' : (error as Error).message}`);
   }
   if (!isFolder) return [path];
   const files = readdirSync(path)
     .filter((name) => MANIFEST.test(name))
     .sort();
-  if (files.length === 0) throw new UsageError(`-f ${path}: the folder contains no *.yaml, *.yml or *.json`);
+  if (files.length === 0) throw new UsageError(`${flag} ${path}: the folder contains no *.yaml, *.yml or *.json`);
   return files.map((name) => join(path, name));
 }

@@ -9,7 +9,7 @@ import {
 import type { NewObject } from '#libs/client';
 import { fragmentId, reasonFor, type Fragment, type FragmentRef, type Reason } from '#libs/contracts';
 import { RejectedError, UsageError, type PlacedReason } from '../output/exit.js';
-import { readInputs } from './input-files.js';
+import { readInputs, type InputText } from './input-files.js';
 import { FILE_FIELD, readLocalFile, type LocalFile } from './local-file.js';
 import { reasonAt, reasonOfProblem } from './placed-reason.js';
 import type { Io } from '../output/io.js';
@@ -31,7 +31,8 @@ export async function readManifestInput(paths: readonly string[], io: Io): Promi
 
 /** The fragments that `-f` names. Their specs do not matter, nor do the local files that these refer to. */
 export async function readManifestNames(paths: readonly string[], io: Io): Promise<readonly FragmentRef[]> {
-  const names = await readEach<FragmentName>(required(paths), io, (manifest, place) => {
+  const inputs = await readInputs(required(paths), io);
+  const names = await readEach<FragmentName>(inputs, (manifest, place) => {
     // Without a spec, the only other reasons are about the spec.
     const checked = checkManifest({ ...manifest, spec: {} }, place);
     const reasons = checked.ok ? [] : checked.reasons.filter(({ field }) => field.split('.')[0] !== 'spec');
@@ -50,7 +51,8 @@ function required(paths: readonly string[]): readonly string[] {
   return paths;
 }
 
-function found<T>(manifests: readonly T[], paths: readonly string[]): readonly T[] {
+/** Refuses an input without a manifest. */
+export function found<T>(manifests: readonly T[], paths: readonly string[]): readonly T[] {
   if (manifests.length === 0) throw new UsageError(`-f ${paths.join(' ')}: contains no manifest`);
   return manifests;
 }
@@ -66,9 +68,10 @@ export function checkSize(body: string): void {
   throw new RejectedError([reasonFor({}, 'too-large', message)]);
 }
 
-/** Like readManifestInput, but there may be no manifest at all. */
-export async function readManifestFiles(paths: readonly string[], io: Io): Promise<ManifestInput> {
-  const read = await readEach<LocalFile & { readonly fragment: Fragment }>(paths, io, async (manifest, place, path) => {
+/** Like readManifestInput, but there may be no manifest at all. `flag` is the one that names the paths. */
+export async function readManifestFiles(paths: readonly string[], io: Io, flag = '-f'): Promise<ManifestInput> {
+  const inputs = await readInputs(paths, io, flag);
+  const read = await readEach<LocalFile & { readonly fragment: Fragment }>(inputs, async (manifest, place, path) => {
     const local = await readLocalFile(manifest, path).catch((error: Error) => error);
     if (local instanceof Error) {
       const at = { fragment: nameInReasons(manifest, place), field: FILE_FIELD };
@@ -95,14 +98,13 @@ type ReadManifest<T> = ({ readonly ok: true } & T) | { readonly ok: false; reado
  * a manifest as long as it has no name of its own; `path` is its file.
  */
 async function readEach<T extends FragmentName>(
-  paths: readonly string[],
-  io: Io,
+  inputs: readonly InputText[],
   read: (manifest: Manifest, place: string, path: string) => ReadManifest<T> | Promise<ReadManifest<T>>,
 ): Promise<readonly T[]> {
   const reasons: PlacedReason[] = [];
   const places = new Map<string, string>();
   const all: T[] = [];
-  for (const input of await readInputs(paths, io)) {
+  for (const input of inputs) {
     const file = readManifests(input.text);
     reasons.push(...file.problems.map((problem) => reasonOfProblem(input, problem)));
     for (const [index, manifest] of file.manifests.entries()) {

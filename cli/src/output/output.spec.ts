@@ -92,6 +92,14 @@ describe('the tree of a change', () => {
     );
   });
 
+  test('of a committed change says once how many nodes are deferred', () => {
+    const change = changeView({ phase: 'committed' });
+    const rollout = rolloutView({ phase: 'succeeded', nodes: 3, applied: 1, deferred: 2, endedAt: ago(5) });
+    expect(rolloutTree({ id: 'c7', change, rollout, pools: new Map(), now: NOW }, PLAIN).split('\n')[0]).toBe(
+      'c7  ✔ committed  1/3 applied  deferred 2  5s ago',
+    );
+  });
+
   test('of a paused change shows that and the reason', () => {
     const paused = rolloutView({
       paused: true,
@@ -374,7 +382,7 @@ test('a plan says which drift it repairs, what changes after the commit, and whi
       drift: ['/etc/a: mode 0644 instead of 0600', '… and 4 more'],
     }),
     node('e-3', { deferred: 'silent', leavesDrift: ['/b: is a directory, and cannot be corrected: it is not empty'] }),
-    node('e-4', { drift, deferred: 'drift' }),
+    node('e-4', { drift, deferred: 'drift', changed: ['/etc/motd'], leavesDrift: ['/etc/motd: y'] }),
   ];
   const plan = { rejected: [], warnings: [], waitsFor: [], nodes, pools: { edge: { nodes: 2, budget: 1 } } };
   expect(planScreen({ ...plan, touched: 5, unchanged: 2 }, PLAIN)).toBe(
@@ -390,6 +398,7 @@ test('a plan says which drift it repairs, what changes after the commit, and whi
       '  ! the change overwrites drift on 1 node (e-1): see sluice get drift',
       '  ! the change may fail on 1 node (e-2): /etc/app: x: undo it on the node',
       '  ! drift on 1 node (e-3) stays: /b: is a directory, and cannot be corrected: it is not empty: undo it on the node',
+      '  ! drift on 1 node (e-4) stays: /etc/motd: y: undo it on the node',
       '  ! 1 node (e-1) changes after the commit',
       '  ⏸ deferred on 1 node (e-3), because it is silent',
       '',

@@ -61,11 +61,14 @@ function driftLines(changing: readonly PlannedNode[], colours: Colours): string[
   return [`  ${colours.yellow('!')} the change overwrites drift on ${named(nodes)}: see sluice get drift`];
 }
 
-/** The drift that the nodes refuse to correct: it stays, and where the change touches it, the change may fail. */
+/**
+ * The drift that the nodes refuse to correct: it stays, and where the change touches it, the change may fail. It cannot
+ * fail on a node that it does not reach.
+ */
 function leftLines({ nodes }: PlanAnswer, colours: Colours): string[] {
-  const lefts = nodes.flatMap(({ node, changed, leavesDrift = [] }) =>
+  const lefts = nodes.flatMap(({ node, changed, deferred, leavesDrift = [] }) =>
     leavesDrift.map((difference) => {
-      const isTouched = changed.some((place) => isDriftOf(difference, place));
+      const isTouched = deferred === undefined && changed.some((place) => isDriftOf(difference, place));
       return { node, difference, isTouched, key: `${isTouched} ${difference}` };
     }),
   );

@@ -1,7 +1,7 @@
 import type { ChangeView, NodeProgress, PoolProgress, PoolView, RolloutView } from '#libs/contracts';
 import type { Colours } from './io.js';
 import { reasonLines } from './reasons.js';
-import { changeStatus, type Tone } from '../change/change-status.js';
+import { changeStatus, deferredText, type Tone } from '../change/change-status.js';
 import { mark, rankOfState, statusText, toneOfState } from './marks.js';
 import { age, count, oneLine, pad, width } from './table.js';
 
@@ -44,7 +44,7 @@ export function rolloutTree(input: TreeInput, colours: Colours): string {
 function header({ id, change, rollout, now }: TreeInput, colours: Colours): string {
   const at = changeStatus(change, rollout);
   const nodes = rollout === undefined ? planned(change) : counts(rollout, colours);
-  const detail = isInLines(at.detail, change, rollout) ? '' : at.detail;
+  const detail = isInLines(at.detail, change, rollout) || isInCounts(at.detail, rollout) ? '' : at.detail;
   return [colours.bold(id), statusText(at, colours), nodes, detail, when(change, rollout, now)]
     .filter((part) => part !== '')
     .map(oneLine)
@@ -55,6 +55,10 @@ function header({ id, change, rollout, now }: TreeInput, colours: Colours): stri
 export const isInLines = (detail: string, change: ChangeView | undefined, rollout: RolloutView | undefined): boolean =>
   (change?.reasons ?? []).length > 0 ||
   (rollout?.worst ?? []).some(({ node, state, reason }) => detail === `${node} is ${state}: ${reason}`);
+
+/** Whether the counts already contain this detail. */
+export const isInCounts = (detail: string, rollout: RolloutView | undefined): boolean =>
+  rollout !== undefined && detail === deferredText(rollout);
 
 const planned = (change: ChangeView | undefined): string =>
   change === undefined || change.nodes === 0 ? '' : count(change.nodes, 'node');
