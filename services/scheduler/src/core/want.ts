@@ -63,9 +63,9 @@ export function classOf(rollout: Rollout, target: TargetState, node: NodeState):
 }
 
 /**
- * The rollout has not changed the node, which only lags behind an earlier change: there is nothing to roll back. It gets
- * the committed config later, like any node that lags behind. A node that has something else was changed by a rollout
- * that this one has replaced.
+ * The rollout has not changed the node, which only lags behind an earlier change: there is nothing to roll back. It
+ * gets the committed config later, like any node that lags behind. A node that has something else was changed by a
+ * rollout that this one has replaced.
  */
 const isUntouched = ({ startedBy }: TargetState, { report, lastDesired }: NodeState): boolean =>
   startedBy === undefined && report !== undefined && report.hash === lastDesired;
