@@ -10,6 +10,7 @@ import { EXIT, type ExitCode } from '../output/exit.js';
 import { packageVersion } from '../package-root.js';
 import { aborted } from '../pause.js';
 import type { Session } from '../connection/session.js';
+import { refuseIgnoredFlags } from '../targets/applier-flags.js';
 import { nodeFolders } from '../up/data-folder.js';
 import type { InventoryNode } from '../up/inventory.js';
 
@@ -27,6 +28,7 @@ export async function applier(
   flags: { readonly targets?: string },
   command: Command,
 ): Promise<ExitCode> {
+  refuseIgnoredFlags(command, flags.targets);
   if (flags.targets !== undefined) return (await import('./target-appliers.js')).targetAppliers(session, command);
   const { io } = session;
   await serveApplier(command, { version: packageVersion(), interrupted: () => io.interrupted });

@@ -20,7 +20,6 @@ import { readFunctions } from '../targets/function-inventory.js';
 interface Flags {
   readonly targets: string;
   readonly inventory?: string;
-  readonly node?: string;
   readonly state: string;
   readonly heartbeatSeconds: number;
   readonly checkSeconds: number;
@@ -32,11 +31,9 @@ const LOOK_MS = 2_000;
 /** `sluice applier --targets functions --inventory FILE`: the appliers of all targets of a file. */
 export async function targetAppliers({ io }: Session, command: Command): Promise<ExitCode> {
   const flags = command.optsWithGlobals<Flags>();
-  const { targets: name, inventory, node } = flags;
+  const { targets: name, inventory } = flags;
   if (inventory === undefined)
     throw new UsageError(`--targets ${name} needs --inventory FILE, a file that lists the ${name}`);
-  if (node !== undefined && node !== '')
-    throw new UsageError(`--node names one machine, and --targets ${name} serves many targets: use one of them`);
   // A file that is wrong at the start is an error. Later, the last good one stays.
   readFunctions(inventory);
   const log = createLogger('applier', { level: flags.logLevel });

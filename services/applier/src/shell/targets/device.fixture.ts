@@ -18,6 +18,8 @@ import { CALL_TIMEOUT_MS, type JournalBucket, type TargetStorage } from './targe
 export class Device {
   readonly values = new Map<string, string>();
   isGone = false;
+  /** How many calls were made. */
+  asked = 0;
   /** Called before each call. A promise that never resolves is a copy that was killed or paused there. */
   gate: (copy: string) => Promise<void> = () => Promise.resolve();
 
@@ -26,6 +28,7 @@ export class Device {
   /** A call that was made too long ago never arrives. */
   async call<T>(copy: string, work: () => T): Promise<T> {
     const lastMs = this.clock() + CALL_TIMEOUT_MS;
+    this.asked += 1;
     await this.gate(copy);
     if (this.isGone || this.clock() > lastMs) throw new UnreachableError('no answer in 10 s');
     return work();

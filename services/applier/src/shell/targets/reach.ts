@@ -31,11 +31,6 @@ export class Reach {
     return this.isUp;
   }
 
-  /** Asks the target for the first time, and from then on. */
-  async start(): Promise<void> {
-    await this.look();
-  }
-
   stop(): void {
     this.isStopped = true;
     clearTimeout(this.timer);
@@ -53,7 +48,7 @@ export class Reach {
     }
   }
 
-  /** Asks now. Returns whether the target answers. */
+  /** Asks now, and at intervals from then on. Returns whether the target answers. */
   async look(): Promise<boolean> {
     clearTimeout(this.timer);
     try {

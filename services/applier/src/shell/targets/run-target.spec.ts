@@ -63,6 +63,18 @@ it('sends no heartbeat while the target does not answer, and answers a lease wit
   expect(scene.values).toEqual(AFTER);
 });
 
+it('does not join with a target that has never answered', async () => {
+  scene.device.isGone = true;
+  const one = await scene.copy('one');
+  await until(() => scene.device.asked > 2);
+  expect([scene.bus.reports, scene.bus.beats]).toEqual([[], []]);
+  scene.device.isGone = false;
+  await scene.bus.reported(({ kind }) => kind === 'announced');
+  scene.device.isGone = true;
+  await one.stop();
+  expect(journal().owner).toBe('');
+});
+
 it('a target that is lost in the middle of a lease is rolled back when it answers again', async () => {
   await scene.first('one');
   await scene.bus.roll(OLD);

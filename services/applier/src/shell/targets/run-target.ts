@@ -82,6 +82,7 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
   const opened = await target.open(storage, (answers, reason) => {
     if (!answers) return log.warn({ node, reason }, 'the target cannot be used; asking again');
     log.info({ node }, 'the target answers again');
+    begin();
     applier.hear({ kind: 'answers' });
   });
   const settings: Settings = {
@@ -105,13 +106,16 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
   );
   const performer = new Performer(storage, bus, opened.site, clock, log);
   const applier = new ApplierRun(start(settings, self, storage.journal, outside), clock, log, () => performer.wake());
-  const running = performer.run(applier);
+  let running: Promise<void> | undefined;
+  const begin = (): void => void (running ??= performer.run(applier));
+  // One that never answered does not join: its address may be wrong. Any other may have work to finish.
+  if (storage.journal.incarnation > 0) begin();
   const stopHeartbeats = sendHeartbeats(bus, applier, {
     ownMs: options.heartbeatMs,
     random,
     isAlive: () => opened.reach.answers,
   });
-  void opened.reach.start();
+  void opened.reach.look().then((answers) => answers && begin());
   return {
     node,
     relabel: (labels) => applier.hear({ kind: 'self', labels, capabilities: self.capabilities }),
