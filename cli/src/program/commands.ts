@@ -48,13 +48,21 @@ export function registerLocal({ program, action }: Registry): void {
         new Option(
           '--targets <what>',
           'serve targets that cannot run an applier themselves, instead of this machine. Several copies share them',
-        ).choices(['functions']),
+        )
+          .choices(['functions'])
+          .helpGroup(TARGETS),
       )
-      .option('--inventory <file>', 'with --targets: a YAML file that lists them. It is read again when it changes')
+      .addOption(
+        new Option(
+          '--inventory <file>',
+          'with --targets: a YAML file that lists them. It is read again when it changes',
+        ).helpGroup(TARGETS),
+      )
       .addOption(
         new Option('--check-seconds <seconds>', 'with --targets: how often to ask each of them whether it answers')
           .default(30)
-          .argParser(secondsOf),
+          .argParser(secondsOf)
+          .helpGroup(TARGETS),
       )
       .copyInheritedSettings(program)
       .configureHelp({ showGlobalOptions: false })
@@ -255,3 +263,6 @@ function secondsOf(text: string): number {
 }
 
 const MOST_CHECK_SECONDS = 3_600;
+
+/** The options of an applier that the one of a machine does not have. */
+const TARGETS = 'Targets elsewhere:';
