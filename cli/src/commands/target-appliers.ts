@@ -1,20 +1,16 @@
-import { watchFile, unwatchFile } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { connectBus, connectTarget, isMissingStream } from '#libs/nats/lean';
-import { createLogger, type LogLevel } from '#libs/process';
+import { createLogger, type Logger, type LogLevel } from '#libs/process';
 import { connectFlagsOf } from '#libs/process/lean';
-import {
-  functionTarget,
-  serveTargets,
-  type ServedTargets,
-  type Target,
-} from '../../../services/applier/src/shell/targets/index.js';
+import { functionTarget, serveTargets, type ServedTargets } from '../../../services/applier/src/shell/targets/index.js';
 import type { Session } from '../connection/session.js';
 import { EXIT, UsageError, type ExitCode } from '../output/exit.js';
 import { packageVersion } from '../package-root.js';
 import { aborted, pause } from '../pause.js';
+import { fileInventory } from '../targets/file-inventory.js';
 import { readFunctions } from '../targets/function-inventory.js';
+import type { Inventory } from '../targets/inventory.js';
 
 /** The flags of `sluice applier --targets`. */
 interface Flags {
@@ -26,25 +22,20 @@ interface Flags {
   readonly logLevel: LogLevel;
 }
 
-const LOOK_MS = 2_000;
+const AGAIN_MS = 2_000;
 
-/** `sluice applier --targets functions --inventory FILE`: the appliers of all targets of a file. */
+/** `sluice applier --targets WHAT`: the appliers of all targets of an inventory. */
 export async function targetAppliers({ io }: Session, command: Command): Promise<ExitCode> {
   const flags = command.optsWithGlobals<Flags>();
-  const { targets: name, inventory } = flags;
-  if (inventory === undefined)
-    throw new UsageError(`--targets ${name} needs --inventory FILE, a file that lists the ${name}`);
-  // A file that is wrong at the start is an error. Later, the last good one stays.
-  readFunctions(inventory);
+  const { targets: name } = flags;
   const log = createLogger('applier', { level: flags.logLevel });
+  const inventory = inventoryOf(flags, log);
   const connection = await connectBus({
     ...connectTarget(connectFlagsOf(command), io.env),
     name: `applier of ${name}`,
     logger: log,
   });
   const checkMs = flags.checkSeconds * 1_000;
-  const targets = (clock: () => number): readonly Target[] =>
-    readFunctions(inventory).map((replica) => functionTarget(replica, { clock, checkMs }));
   const options = {
     connection,
     name,
@@ -58,26 +49,26 @@ export async function targetAppliers({ io }: Session, command: Command): Promise
   let served: ServedTargets | undefined;
   while (served === undefined && !io.interrupted.aborted) {
     try {
-      served = await serveTargets(options, targets);
+      served = await serveTargets(options);
     } catch (error) {
       const why = isMissingStream(error)
         ? 'waiting for the services to create their streams'
         : (error as Error).message;
       log.warn({ error: why }, 'NATS cannot be used; trying again');
-      await pause(LOOK_MS, io.interrupted);
+      await pause(AGAIN_MS, io.interrupted);
     }
   }
-  const reread = (): void => {
-    try {
-      served?.replace(targets(served.clock));
-    } catch (error) {
-      log.error({ error: (error as Error).message }, 'the inventory cannot be used; continuing with the last one');
-    }
-  };
-  watchFile(inventory, { interval: LOOK_MS, persistent: false }, reread);
+  const stop = served && inventory.start({ clock: served.clock, checkMs }, served.replace);
   await aborted(io.interrupted);
-  unwatchFile(inventory, reread);
+  stop?.();
   await served?.stop();
   await connection.close();
   return EXIT.done;
+}
+
+/** What lists the targets. Throws UsageError if it is missing, or wrong now. */
+function inventoryOf({ targets: name, inventory: file }: Flags, log: Logger): Inventory {
+  if (file === undefined)
+    throw new UsageError(`--targets ${name} needs --inventory FILE, a file that lists the ${name}`);
+  return fileInventory({ file, read: readFunctions, target: functionTarget, log });
 }

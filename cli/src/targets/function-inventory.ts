@@ -56,9 +56,12 @@ class FunctionInventory {
 
 /**
  * Reads a YAML or JSON file with the replicas of network functions. Paths in it are relative to its folder. Throws
- * UsageError with every reason.
+ * UsageError with every reason. Calls `uses` with each file that a replica refers to, before it reads that file.
  */
-export function readFunctions(file: string): readonly FunctionReplica[] {
+export function readFunctions(
+  file: string,
+  uses: (path: string) => void = () => undefined,
+): readonly FunctionReplica[] {
   const place = `--inventory ${file}`;
   const document = parseDocument(textOf(readBounded(file, place), file), { prettyErrors: true });
   const [error] = document.errors;
@@ -68,14 +71,18 @@ export function readFunctions(file: string): readonly FunctionReplica[] {
     const lines = problems.map(({ at, message }) => `${place}: ${at === '' ? '' : `${at}: `}${message}`);
     throw new UsageError([...lines, 'The file looks like this:', EXAMPLE].join('\n'));
   }
-  const folder = dirname(file);
+  const pathOf = (path: string): string => {
+    const whole = resolve(dirname(file), path);
+    uses(whole);
+    return whole;
+  };
   return value.functions.map(({ name, url, labels = {}, user = 'root', passwordFile, caFile }, i) => ({
     name,
     labels,
     baseUrl: baseUrlOf(url),
     user,
-    password: contentOf(resolve(folder, passwordFile), `${place}: functions[${i}].passwordFile`).trim(),
-    ...(caFile === undefined ? {} : { ca: authorityOf(resolve(folder, caFile), `${place}: functions[${i}].caFile`) }),
+    password: contentOf(pathOf(passwordFile), `${place}: functions[${i}].passwordFile`).trim(),
+    ...(caFile === undefined ? {} : { ca: authorityOf(pathOf(caFile), `${place}: functions[${i}].caFile`) }),
   }));
 }
 

@@ -37,11 +37,8 @@ const DRIFT_CHECK_MS = 60_000;
 /** Leases are pushed. Reading them is only for pushes that were lost. */
 const READ_EVERY_MS = 300_000;
 
-/** Runs the appliers of many targets, and shares them with other copies. `make` gets the clock that they use. */
-export async function serveTargets(
-  options: ServeOptions,
-  make: (clock: Clock) => readonly Target[],
-): Promise<ServedTargets> {
+/** Runs the appliers of many targets, and shares them with other copies. There are none before `replace`. */
+export async function serveTargets(options: ServeOptions): Promise<ServedTargets> {
   const { connection, name, folder, version, heartbeatMs, log } = options;
   const clock = await ServerClock.start(() => serverTimeMs(connection));
   const journals = new Journals(connection);
@@ -75,7 +72,6 @@ export async function serveTargets(
     logger: connection.logger,
     onChange: (shard, leads) => set.lead(shard, leads),
   });
-  set.replace(make(clock.read));
   await shards.start();
   return {
     clock: clock.read,

@@ -1,0 +1,88 @@
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { SILENT } from '#libs/process';
+import { until } from '#libs/testing';
+import type { Target } from '../../../services/applier/src/shell/targets/index.js';
+import { fileInventory } from './file-inventory.js';
+import { readFunctions } from './function-inventory.js';
+
+let folder: string;
+let file: string;
+let stop: () => void = () => undefined;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'sluice-inventory-'));
+  file = join(folder, 'functions.yaml');
+  writeFileSync(join(folder, 'password'), 'first');
+  list('cnf-1');
+});
+afterEach(() => {
+  stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const list = (...names: readonly string[]): void =>
+  writeFileSync(
+    file,
+    JSON.stringify({ functions: names.map((name) => ({ name, url: `https://${name}`, passwordFile: 'password' })) }),
+  );
+
+/** The lists of the inventory, as `name password`, and the errors that it logged. */
+function begin(): { readonly lists: string[][]; readonly errors: string[] } {
+  const lists: string[][] = [];
+  const errors: string[] = [];
+  const inventory = fileInventory({
+    file,
+    read: readFunctions,
+    target: ({ name, password }) => ({ node: name, settings: password }) as unknown as Target,
+    log: { ...SILENT, error: ({ error }: { readonly error?: string }) => void errors.push(error ?? '') },
+    lookMs: 5,
+  });
+  stop = inventory.start({ clock: () => 0, checkMs: 1 }, (targets) =>
+    lists.push(targets.map(({ node, settings }) => `${node} ${settings}`)),
+  );
+  return { lists, errors };
+}
+
+it('calls back with the targets of a file, and again when the file changes', async () => {
+  const { lists } = begin();
+  expect(lists).toEqual([['cnf-1 first']]);
+  list('cnf-1', 'cnf-2');
+  await until(() => lists.length === 2, 'the change is noticed');
+  expect(lists[1]).toEqual(['cnf-1 first', 'cnf-2 first']);
+});
+
+it('notices a new password in a file that an entry refers to, also if it is replaced', async () => {
+  const { lists } = begin();
+  writeFileSync(join(folder, 'password'), 'other');
+  await until(() => lists.length === 2, 'the new password is noticed');
+  writeFileSync(join(folder, 'new'), 'third');
+  renameSync(join(folder, 'new'), join(folder, 'password'));
+  await until(() => lists.length === 3, 'the replaced file is noticed');
+  expect(lists.slice(1)).toEqual([['cnf-1 other'], ['cnf-1 third']]);
+});
+
+it('keeps the last good list while the file or what it refers to is wrong, and says where', async () => {
+  const { lists, errors } = begin();
+  writeFileSync(file, 'functions: [');
+  await until(() => errors.length === 1, 'the error is logged');
+  list('cnf-1');
+  rmSync(join(folder, 'password'));
+  await until(() => errors.some((error) => error.includes('passwordFile')), 'the missing file is logged');
+  expect(errors[0]).toContain(`--inventory ${file} is not valid YAML`);
+  expect(errors.at(-1)).toBe(
+    `--inventory ${file}: functions[0].passwordFile: ${join(folder, 'password')}: no such file or folder`,
+  );
+  expect(lists).toEqual([['cnf-1 first']]);
+  writeFileSync(join(folder, 'password'), 'repaired');
+  await until(() => lists.length === 2, 'the repaired file is noticed');
+  expect(lists[1]).toEqual(['cnf-1 repaired']);
+});
+
+it('refuses a file that is wrong at the start, and calls nothing after it was stopped', () => {
+  const { lists } = begin();
+  stop();
+  list('cnf-1', 'cnf-1');
+  expect(() => begin()).toThrow('functions[1].name: is the same as in functions[0]');
+  expect(lists).toEqual([['cnf-1 first']]);
+});

@@ -1,0 +1,95 @@
+import { statSync, type Stats } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { isDeepStrictEqual } from 'node:util';
+import type { Logger } from '#libs/process';
+import type { Target, Timing } from '../../../services/applier/src/shell/targets/index.js';
+import type { Inventory } from './inventory.js';
+
+export interface FileInventoryOptions<T> {
+  readonly file: string;
+  /**
+   * Reads it. Throws UsageError, which names the place. Calls `uses` with each other file that its entries refer to,
+   * before it reads that file.
+   */
+  readonly read: (file: string, uses: (path: string) => void) => readonly T[];
+  readonly target: (entry: T, timing: Timing) => Target;
+  readonly log: Logger;
+  /** How often to look whether a file has changed. */
+  readonly lookMs?: number;
+}
+
+const LOOK_MS = 2_000;
+
+/** An inventory that is a file. Throws UsageError if the file is wrong now. Later, the last good one stays. */
+export function fileInventory<T>(options: FileInventoryOptions<T>): Inventory {
+  options.read(options.file, () => undefined);
+  return {
+    start: (timing, onChange) => {
+      const reading = new FileReading(options, (entries) =>
+        onChange(entries.map((entry) => options.target(entry, timing))),
+      );
+      reading.begin();
+      return () => reading.stop();
+    },
+  };
+}
+
+class FileReading<T> {
+  /** What each file looked like just before it was read. Files that could not be read may be repaired. */
+  private readonly seen = new Map<string, string>();
+  private last: readonly T[] | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  private isStopped = false;
+
+  constructor(
+    private readonly options: FileInventoryOptions<T>,
+    private readonly onChange: (entries: readonly T[]) => void,
+  ) {}
+
+  begin(): void {
+    this.read();
+    this.later();
+  }
+
+  stop(): void {
+    this.isStopped = true;
+    clearTimeout(this.timer);
+  }
+
+  private read(): void {
+    const { file, read, log } = this.options;
+    const before = new Map(this.seen);
+    const see = (path: string): void => void this.seen.set(path, looksOf(statSync(path, { throwIfNoEntry: false })));
+    this.seen.clear();
+    see(file);
+    try {
+      const entries = read(file, see);
+      if (isDeepStrictEqual(entries, this.last)) return;
+      this.last = entries;
+      this.onChange(entries);
+    } catch (error) {
+      // It ended at the first file that is wrong. The others are still in use.
+      for (const [path, looks] of before) if (!this.seen.has(path)) this.seen.set(path, looks);
+      log.error({ error: (error as Error).message }, 'the inventory cannot be used; continuing with the last one');
+    }
+  }
+
+  private later(): void {
+    if (!this.isStopped) this.timer = setTimeout(() => void this.look(), this.options.lookMs ?? LOOK_MS).unref();
+  }
+
+  private async look(): Promise<void> {
+    for (const [path, before] of this.seen) {
+      const now = await stat(path).catch(() => undefined);
+      if (this.isStopped) return;
+      if (looksOf(now) === before) continue;
+      this.read();
+      break;
+    }
+    this.later();
+  }
+}
+
+/** Differs after each change. A rename, as tools write files, changes the inode. */
+const looksOf = (stats: Stats | undefined): string =>
+  stats === undefined ? 'none' : `${stats.dev} ${stats.ino} ${stats.size} ${stats.mtimeMs} ${stats.ctimeMs}`;
