@@ -60,6 +60,13 @@ test('an answer that does not come in time, and no connection, are unreachable',
   await expect(client().call('GET', POLICIES)).rejects.toThrow('ECONNREFUSED');
 });
 
+test('a write whose time is over after the login is not sent', async () => {
+  replica.troubles.delayMs = 50;
+  const late = client().call('DELETE', `${POLICIES}/a`, undefined, 1);
+  await expect(late).rejects.toThrow(/ was not answered within 1 ms$/);
+  expect([replica.logins, replica.calls]).toEqual([1, []]);
+});
+
 test('a connection that the replica closed while it was idle does not count, and for a write it does', async () => {
   const one = client();
   await one.call('GET', POLICIES);

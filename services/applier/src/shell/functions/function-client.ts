@@ -74,7 +74,10 @@ export class FunctionClient {
     return this.address.callTimeoutMs;
   }
 
-  /** For a path such as `sdewan/mwan3/v1/policies`. Throws Unreachable; Refused if it is not let in, or fails. */
+  /**
+   * For a path such as `sdewan/mwan3/v1/policies`. Throws Unreachable; Refused if it is not let in, or fails. After the
+   * timeout, which includes a login, nothing is sent any more.
+   */
   async call(method: Method, path: string, body?: unknown, timeoutMs = this.callTimeoutMs): Promise<FunctionAnswer> {
     try {
       const answer = await this.withSession(method, path, body, timeoutMs);
@@ -107,14 +110,21 @@ export class FunctionClient {
 
   /** A session may have ended, so one 403 leads to a new login. After a second one, it is not let in. */
   private async withSession(method: Method, path: string, body: unknown, timeoutMs: number): Promise<FunctionAnswer> {
+    const endMs = performance.now() + timeoutMs;
+    const exchange = async (session: Promise<string>): Promise<Received> => {
+      const cookie = await session.catch((error: unknown) => this.loggedOut(session, error));
+      const leftMs = endMs - performance.now();
+      if (leftMs <= 0)
+        throw new UnreachableError(
+          `${method} ${this.base}/${path} was not answered within ${Math.round(timeoutMs)} ms`,
+        );
+      return this.exchange(method, path, { headers: { cookie }, body, timeoutMs: leftMs });
+    };
     const session = (this.session ??= this.login());
-    const headers = { cookie: await session.catch((error: unknown) => this.loggedOut(session, error)) };
-    const first = await this.exchange(method, path, { headers, body, timeoutMs });
+    const first = await exchange(session);
     if (first.status !== 403) return first;
     if (this.session === session) this.session = this.login();
-    const again = this.session ?? this.login();
-    const cookie = await again.catch((error: unknown) => this.loggedOut(again, error));
-    const second = await this.exchange(method, path, { headers: { cookie }, body, timeoutMs });
+    const second = await exchange(this.session ?? this.login());
     if (second.status === 403)
       throw new RefusedError(
         'node',

@@ -83,9 +83,16 @@ class TargetClient extends FunctionClient {
     super(address, ending);
   }
 
-  override async call(method: Method, path: string, body?: unknown, timeoutMs?: number): Promise<FunctionAnswer> {
-    if (method !== 'GET') await this.storage.fence();
-    return this.reach.call(() => super.call(method, path, body, timeoutMs));
+  /** A write ends before another copy may write. An action may take longer: it changes no object. */
+  override async call(
+    method: Method,
+    path: string,
+    body?: unknown,
+    timeoutMs = this.callTimeoutMs,
+  ): Promise<FunctionAnswer> {
+    const leftMs = method === 'GET' ? Infinity : await this.storage.fence();
+    const mayTakeMs = timeoutMs > this.callTimeoutMs ? timeoutMs : Math.min(timeoutMs, leftMs);
+    return this.reach.call(() => super.call(method, path, body, mayTakeMs));
   }
 }
 

@@ -26,8 +26,8 @@ export class Device {
   constructor(private readonly clock: () => number) {}
 
   /** A call that was made too long ago never arrives. */
-  async call<T>(copy: string, work: () => T): Promise<T> {
-    const lastMs = this.clock() + CALL_TIMEOUT_MS;
+  async call<T>(copy: string, work: () => T, timeoutMs = CALL_TIMEOUT_MS): Promise<T> {
+    const lastMs = this.clock() + timeoutMs;
     this.asked += 1;
     await this.gate(copy);
     if (this.isGone || this.clock() > lastMs) throw new UnreachableError('no answer in 10 s');
@@ -85,8 +85,8 @@ const keyOf = ({ spec }: ConfigEntry): string => `path:${String(spec['path'])}`;
 function backendOf(device: Device, reach: Reach, copy: string, storage: TargetStorage): Backend {
   const call = <T>(work: () => T): Promise<T> => reach.call(() => device.call(copy, work));
   const write = async (work: () => unknown): Promise<void> => {
-    await storage.fence();
-    await call(work);
+    const leftMs = await storage.fence();
+    await reach.call(() => device.call(copy, work, leftMs));
   };
   const name = (key: string): string => key.slice('path:'.length);
   return {

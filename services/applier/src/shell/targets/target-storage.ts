@@ -1,22 +1,29 @@
 import { nodeToken, type Config } from '#libs/contracts';
+import type { Handlers } from '#libs/engine';
+import { carryOut } from '#libs/nats';
 import { mkdir, readdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { newJournal, type Journal, type Work } from '../../core/index.js';
+import {
+  LostTargetError,
+  newJournal,
+  Ownership,
+  type Journal,
+  type OwnershipEffect,
+  type OwnershipPort,
+  type StoredValue,
+} from '../../core/index.js';
 import type { Clock, Storage } from '../ports.js';
 import { EMPTY_HASH, parseConfig } from '../state/config-text.js';
 import { decodeJournal, encodeJournal } from '../state/journal-text.js';
 import { contentOf, writeWhole } from '../state/whole-file.js';
 
+export { CALL_TIMEOUT_MS } from '../../core/index.js';
+
 /** Where the journals of targets are: one value per node. A write names the revision that it replaces. */
 export interface JournalBucket {
-  read(node: string): Promise<{ readonly text: string; readonly revision: number } | undefined>;
+  read(node: string): Promise<StoredValue | undefined>;
   /** Returns the new revision. Throws an error with the name OvertakenError if the value has another revision. */
   write(node: string, text: string, revision: number): Promise<number>;
-}
-
-/** Another copy has taken over the target. This one must stop. */
-export class LostTargetError extends Error {
-  override readonly name = 'LostTargetError';
 }
 
 export interface StorageOptions {
@@ -33,80 +40,43 @@ export interface StorageOptions {
   readonly onLost: () => void;
 }
 
-/** The clocks of two copies differ by less, and no call to a target takes longer. */
-const CLOCKS_DIFFER_MS = 2_000;
-export const CALL_TIMEOUT_MS = 10_000;
-/** How often to look whether a copy that may still work on a lease has finished it. */
-const LOOK_MS = 2_000;
-
-/**
- * The journal of one target, in a bucket. Its owner is in the value, and each write is a compare-and-set: a copy that
- * lost the target can neither begin nor confirm anything.
- */
+/** The journal of one target, in a bucket, and its configs in a folder. */
 export class TargetStorage implements Storage {
-  private isLost = false;
-  /** What the journal says, or will say once it can be written. */
-  private latest: Journal;
-
   private constructor(
     private readonly options: StorageOptions,
-    private revision: number,
-    readonly journal: Journal,
+    private readonly ownership: Ownership,
     private readonly configs: string,
-  ) {
-    this.latest = journal;
-  }
+  ) {}
 
-  /**
-   * Takes the target over. If its journal has unfinished work of a copy that did not hand it over, waits until the
-   * deadline of that lease: without a connection to NATS, that copy may still be working on it. A call that it began
-   * before may arrive later, and has ended one call timeout after that.
-   */
+  /** Takes the target over. */
   static async claim(options: StorageOptions): Promise<TargetStorage> {
-    const { node, bucket, owner, folder, clock, sleep } = options;
+    const { node, owner, folder } = options;
     const configs = join(folder, 'configs', nodeToken(node));
     await mkdir(configs, { recursive: true, mode: 0o700 });
-    for (;;) {
-      const stored = await bucket.read(node);
-      const { journal, owner: other } =
-        stored === undefined || stored.text === '' ? unowned(node) : decode(stored.text);
-      const waitMs = other === '' || other === owner ? undefined : untilOver(journal, clock());
-      if (waitMs !== undefined && waitMs > 0) {
-        await sleep(Math.min(waitMs, LOOK_MS));
-        continue;
-      }
-      try {
-        const revision = await bucket.write(node, encode(journal, owner), stored?.revision ?? 0);
-        if (waitMs !== undefined) await sleep(CALL_TIMEOUT_MS);
-        return new TargetStorage(options, revision, journal, configs);
-      } catch (error) {
-        if (!isOvertaken(error)) throw error;
-        await sleep(LOOK_MS);
-      }
-    }
+    const claim = Ownership.claim({ node, owner, codec: CODEC, first: newJournal(node, EMPTY_HASH) });
+    return new TargetStorage(options, await carryOut<OwnershipPort, Ownership>(claim, portOf(options)), configs);
   }
 
-  async writeJournal(journal: Journal): Promise<void> {
-    this.latest = journal;
-    await this.put(encode(journal, this.options.owner), journal);
+  get journal(): Journal {
+    return this.ownership.journal;
+  }
+
+  writeJournal(journal: Journal): Promise<void> {
+    return this.carry(this.ownership.write(journal));
   }
 
   /** Tells the next owner that this copy does nothing any more, so that it need not wait for a deadline. */
-  async handOver(journal: Journal): Promise<void> {
-    if (!this.isLost) await this.put(encode(journal, ''), journal);
+  handOver(journal: Journal): Promise<void> {
+    return this.carry(this.ownership.handOver(journal));
   }
 
   /**
-   * Call this before each write to the target. Until the deadline of its lease, no other copy takes over. After that,
-   * or without a lease, one may have done so. Throws LostTargetError then, and if the bucket cannot be read.
+   * Call this before each write to the target. Returns how long the write may take. Throws LostTargetError if another
+   * copy may have taken over, and any other error if that is not known.
    */
-  async fence(): Promise<void> {
-    const { node, bucket, owner, clock } = this.options;
-    const { work } = this.latest;
-    if (this.isLost) throw lost(node);
-    if (work !== undefined && clock() < deadlineMs(work)) return;
-    const stored = await bucket.read(node);
-    if (stored === undefined || ownerOf(stored.text) !== owner) throw this.losing();
+  async fence(): Promise<number> {
+    const untilMs = await this.carry(this.ownership.fence());
+    return untilMs - this.options.clock();
   }
 
   async readConfig(hash: string): Promise<Config | string | undefined> {
@@ -133,32 +103,14 @@ export class TargetStorage implements Storage {
     return work();
   }
 
-  /** A lost answer leaves open whether the value was written, so a refusal may be due to a write of this copy. */
-  private async put(text: string, { node }: Journal): Promise<void> {
-    const { bucket, owner } = this.options;
-    if (this.isLost) throw lost(node);
+  private async carry<T>(program: Generator<OwnershipEffect, T, unknown>): Promise<T> {
+    const wasLost = this.ownership.isLost;
     try {
-      this.revision = await bucket.write(node, text, this.revision);
-      return;
+      return await carryOut<OwnershipPort, T>(program, portOf(this.options));
     } catch (error) {
-      if (!isOvertaken(error)) throw error;
+      if (!wasLost && error instanceof LostTargetError) this.options.onLost();
+      throw error;
     }
-    const stored = await bucket.read(node);
-    if (stored !== undefined && stored.text !== '' && ownerOf(stored.text) === owner) {
-      try {
-        this.revision = await bucket.write(node, text, stored.revision);
-        return;
-      } catch (error) {
-        if (!isOvertaken(error)) throw error;
-      }
-    }
-    throw this.losing();
-  }
-
-  private losing(): Error {
-    this.isLost = true;
-    this.options.onLost();
-    return lost(this.options.node);
   }
 
   private configPath(hash: string): string {
@@ -166,36 +118,15 @@ export class TargetStorage implements Storage {
   }
 }
 
-const lost = (node: string): Error => new LostTargetError(`another copy of the applier has taken over ${node}`);
+const CODEC = { encode: encodeJournal, decode: decodeJournal };
 
-const isOvertaken = (error: unknown): boolean => (error as Error).name === 'OvertakenError';
-
-/** How long the owner of this journal may still work on its lease; undefined if it changes nothing on the target. */
-function untilOver({ work, sound }: Journal, nowMs: number): number | undefined {
-  if (work === undefined) return sound ? undefined : 0;
-  return deadlineMs(work) + CLOCKS_DIFFER_MS - nowMs;
-}
-
-const deadlineMs = ({ readMs, applyMs }: Work): number => readMs + applyMs;
-
-interface Owned {
-  readonly journal: Journal;
-  /** Empty if its owner has handed it over. */
-  readonly owner: string;
-}
-
-const unowned = (node: string): Owned => ({ journal: newJournal(node, EMPTY_HASH), owner: '' });
-
-/** The first line names the owner. The rest is a journal as in a state folder. */
-const encode = (journal: Journal, owner: string): string => `${owner}\n${encodeJournal(journal)}`;
-
-const ownerOf = (text: string): string => text.slice(0, text.indexOf('\n'));
-
-function decode(text: string): Owned {
-  const journal = decodeJournal(text.slice(text.indexOf('\n') + 1));
-  if (typeof journal === 'string')
-    throw new Error(
-      `the journal in the bucket journals cannot be used: ${journal}. Delete the key: the target then gets its config again, and what it has now counts as its originals`,
-    );
-  return { journal, owner: ownerOf(text) };
-}
+const portOf = ({ node, bucket, clock, sleep }: StorageOptions): Handlers<OwnershipPort> => ({
+  now: () => clock(),
+  'read-value': () => bucket.read(node),
+  'write-value': ({ text, revision }) =>
+    bucket.write(node, text, revision).catch((error: Error) => {
+      if (error.name === 'OvertakenError') return 'overtaken';
+      throw error;
+    }),
+  sleep: ({ ms }) => sleep(ms),
+});
