@@ -95,6 +95,20 @@ export const SPECS: Readonly<Record<string, Example>> = {
     bfd: true,
   },
   ...FUNCTION_SPECS,
+  KubeObjects: {
+    nodeSelector: NOBODY,
+    template: true,
+    takeOver: false,
+    objects: [
+      { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'fuzz' } },
+      {
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        metadata: { name: 'a', namespace: 'fuzz' },
+        data: { a: '{{ node.name }}' },
+      },
+    ],
+  },
 };
 
 const SOURCES = ['fuzz', 'fuzz', 'fuzz', 'UPPER', 'a.b.c', '__proto__', '-', 'ü', 'x'.repeat(200)];

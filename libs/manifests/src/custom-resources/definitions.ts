@@ -48,6 +48,7 @@ const NAMES: Readonly<Record<string, Naming>> = {
   CNFRouteRule: ['cnfrouterules', 'scnfrrule', 'Source:.spec.src', 'Destination:.spec.dst', 'Table:.spec.table'],
   NetworkFirewallRule: ['networkfirewallrules', 'snfwrule', 'From:.spec.src', 'To:.spec.dest', 'Target:.spec.target'],
   SdewanApplication: ['sdewanapplications', 'ssdapp', 'Addresses:.spec.iplist'],
+  KubeObjects: ['kubeobjects', 'skobj'],
   Pool: [
     'pools',
     'spool',

@@ -65,6 +65,9 @@ function rules(type: Class): Schema {
 
 function leaf(schema: Schema, templated: boolean): Schema {
   if (Array.isArray(schema['anyOf'])) return intOrString(schema['anyOf'] as readonly Schema[]);
+  // Objects of any kind: without this, the API server would remove their fields.
+  if (schema['type'] === 'object' && Array.isArray(schema['required']))
+    return { ...schema, 'x-kubernetes-preserve-unknown-fields': true };
   if ('const' in schema) return { type: typeof schema['const'], enum: [schema['const']] };
   const { type, pattern, items, ...kept } = Object.fromEntries(
     Object.entries(schema).filter(([key]) => !LEFT_OUT.has(key)),

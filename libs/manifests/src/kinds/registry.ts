@@ -1,4 +1,5 @@
 import { bgpPeering } from './bgp-peering.js';
+import { kubeObjects } from './cluster/kube-objects.js';
 import { directory } from './directory.js';
 import { disruptionPolicy } from './disruption-policy.js';
 import { exec } from './exec.js';
@@ -33,6 +34,7 @@ export const KINDS: readonly Kind[] = [
   routingTable,
   bgpPeering,
   ...functionKinds,
+  kubeObjects,
   pool,
   disruptionPolicy,
   rolloutPolicy,

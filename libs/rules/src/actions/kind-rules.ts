@@ -52,6 +52,7 @@ const RULES: ReadonlyMap<string, KindRules> = new Map<string, KindRules>([
   // A running kernel cannot change them: a policy with fewer actions would leave the node partly on the old config.
   ['KernelArguments', { own: () => BOOT, always: 'kernel arguments need a reboot' }],
   ['Exec', { own: nothing }],
+  ['KubeObjects', { own: nothing, always: 'the cluster itself carries out what changes' }],
   ['Probe', { own: nothing, always: 'a probe changes nothing' }],
   ...NETWORK_KINDS.map((kind): [string, KindRules] => [kind, network(kind)]),
   // A policy with fewer actions would leave the service on the old config.
