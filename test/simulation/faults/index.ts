@@ -12,7 +12,7 @@ import * as machines from './machines.js';
 import { missingReferences, otherSources, pacedChanges, rollbacks } from './other-changes.js';
 import { readAgain } from './read-again.js';
 import * as troubles from './troubles.js';
-import { unreachableTargets } from './unreachable-targets.js';
+import { pausedTargets, unreachableTargets } from './unreachable-targets.js';
 import { meddlingPeople } from './kubernetes/meddling-people.js';
 import { otherOperators } from './kubernetes/other-operators.js';
 import { troubledApi } from './kubernetes/troubled-api.js';
@@ -58,6 +58,7 @@ export const LATER_FAULTS: readonly Fault[] = [
   pacedChanges,
   missingReferences,
   unreachableTargets,
+  pausedTargets,
 ];
 
 /**

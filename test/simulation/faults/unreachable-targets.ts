@@ -1,4 +1,5 @@
-import type { Fault } from './fault.js';
+import type { SimNode } from '../world/sim-node.js';
+import type { Fault, Stage } from './fault.js';
 
 /** Until the next call, until it is silent, or until its rollout has ended. */
 const AWAY_MS = [5_000, 60_000, 180_000, 400_000];
@@ -9,8 +10,7 @@ export const unreachableTargets: Fault = {
   countsEffects: true,
   arrange(stage) {
     const { world } = stage;
-    const targets = [...world.nodes.values()].filter((_, i) => i % 2 === 0);
-    for (const node of targets) node.becomeTarget();
+    const targets = becomingTargets(stage);
     stage.nowAndThen(60_000, (chance) => {
       const node = chance.pick(targets);
       node.trouble = { ...node.trouble, gone: true };
@@ -18,3 +18,22 @@ export const unreachableTargets: Fault = {
     });
   },
 };
+
+/** Until shortly before the lease of a minute is over, or until after that. */
+const PAUSES_MS = [30_000, 50_000, 90_000];
+
+export const pausedTargets: Fault = {
+  name: 'paused-targets',
+  about: 'half of the nodes are targets whose applier runs elsewhere, and is paused in the middle of a lease',
+  countsEffects: true,
+  arrange(stage) {
+    const targets = becomingTargets(stage);
+    stage.nowAndThen(60_000, (chance) => chance.pick(targets).pause(chance.pick(PAUSES_MS)));
+  },
+};
+
+function becomingTargets({ world }: Stage): readonly SimNode[] {
+  const targets = [...world.nodes.values()].filter((_, i) => i % 2 === 0);
+  for (const node of targets) node.becomeTarget();
+  return targets;
+}

@@ -44,11 +44,13 @@ export function inTime(): Oracle {
   };
 }
 
-const isExcused = (node: SimNode, { bootId, disk }: GoneApplier): boolean =>
+const isExcused = (node: SimNode, { lease, bootId, disk }: GoneApplier): boolean =>
   node.scrapped ||
   node.bootId !== bootId ||
   node.disk !== disk ||
   // The rollback has told the machine to restart, and waits for that.
   node.journal.work?.reboot !== undefined ||
+  // A paused process rolls nothing back.
+  node.pausedIn === lease ||
   node.trouble.full ||
   node.trouble.readOnly.length > 0;

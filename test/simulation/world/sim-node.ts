@@ -70,6 +70,9 @@ export class SimNode {
   private guarding = false;
   private startsAgain = false;
   private isHung = false;
+  private pauseMs = 0;
+  /** The last lease in which its applier was paused. */
+  pausedIn: string | undefined;
 
   constructor(
     readonly world: World,
@@ -177,6 +180,21 @@ export class SimNode {
   /** Hangs during a change, after this many more steps. Has no effect after `untilMs`. */
   hangAfter(steps: number, untilMs: number, onDeath: () => void): void {
     this.fated = { steps, how: 'hung', untilMs, onDeath };
+  }
+
+  /** Its applier is paused for this long in its next step of a lease, and then continues. */
+  pause(ms: number): void {
+    this.pauseMs = ms;
+  }
+
+  private takePause({ lease }: ApplierRun): number {
+    if (this.pauseMs === 0 || lease === undefined) return 0;
+    const { pauseMs } = this;
+    this.pauseMs = 0;
+    this.pausedIn = lease;
+    this.world.fire('paused-targets');
+    this.world.trace(() => `the applier of ${this.name} is paused for ${pauseMs} ms`);
+    return pauseMs;
   }
 
   private dies(step: Step): boolean {
@@ -314,7 +332,7 @@ export class SimNode {
       if (!this.dies(step)) this.run(applier, steps, perform(this.guarding ? withoutBus(this) : this, step));
     };
     if (isWait) this.endWait = begin;
-    this.world.clock.after(isWait ? step.untilMs - this.bootMs : this.world.delayMs(), begin);
+    this.world.clock.after(isWait ? step.untilMs - this.bootMs : this.world.delayMs() + this.takePause(applier), begin);
   }
 }
 

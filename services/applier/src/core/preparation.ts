@@ -2,13 +2,22 @@ import { EMPTY_CONFIG, type Config, type ConfigEntry, type LeaseView } from '#li
 import { mayRestart } from './actions.js';
 import { commandsToUndo } from './commands.js';
 import { driftToReport, replacedItems } from './drift.js';
-import { forward, nameOf, rollBackAt, verdictOf, type LeaseResult, type Failure, type Journal } from './journal.js';
+import {
+  failureOf,
+  forward,
+  nameOf,
+  rollBackAt,
+  verdictOf,
+  type LeaseResult,
+  type Failure,
+  type Journal,
+} from './journal.js';
 import { checkBefore, probesBefore } from './probing.js';
 import { claimedTwice, entriesWithObject, inOrder, notAmong, planTo } from './plan.js';
 import { guardStep, type Item, type Step } from './ports.js';
 import { journalAfterLease } from './reports.js';
 import { isAside, isTouched, scopeOf } from './scope.js';
-import { hangIn, inHand, type Preparation, type State } from './state.js';
+import { hangIn, inHand, lateFailure, type Preparation, type State } from './state.js';
 
 /** The share of the lease after which nothing new starts. The probes before a change end sooner. */
 const BEGIN_SHARE = 1 / 2;
@@ -23,8 +32,10 @@ export function preparingStep(state: State, preparation: Preparation, nowMs: num
   const lastMs = readMs + lease.applyMs * BEGIN_SHARE;
   if (nowMs >= lastMs) {
     // What kept the change waiting is the cause: more time would not put an object into the object store.
-    const cause = preparation.trouble || `${lease.applyMs} ms is not enough time to apply and to roll back`;
-    return giveUp(state, preparation, { fault: 'node', reason: `nothing was started: ${cause}`, probe: '' });
+    const { trouble } = preparation;
+    const late = `nothing was started: ${lease.applyMs} ms is not enough time to apply and to roll back`;
+    const cause = { fault: 'node', reason: `nothing was started: ${trouble}` } as const;
+    return giveUp(state, preparation, trouble === '' ? lateFailure(state, late) : failureOf(cause));
   }
   for (const hash of [lease.hash, journal.inForce]) {
     if (inHand(state, hash) !== undefined) continue;

@@ -1,7 +1,15 @@
-import { EMPTY_CONFIG, type Config, type LeaseView, type StatusView } from '#libs/contracts';
+import { EMPTY_CONFIG, REMOTE_APPLIER, type Config, type LeaseView, type StatusView } from '#libs/contracts';
 import { draw, type Chance } from './chance.js';
 import { finished, newHealth, type Health } from './health.js';
-import type { Escalation, Failure, Hang, Journal, Originals, Scope } from './journal.js';
+import {
+  failureOf,
+  type Escalation,
+  type Failure,
+  type Hang,
+  type Journal,
+  type Originals,
+  type Scope,
+} from './journal.js';
 import type { Difference, Notice, Kinds, ProbeResult } from './ports.js';
 
 /** The state of an applier: its journal, which is on disk, and its memory, which is lost at kill -9. */
@@ -289,6 +297,17 @@ export const hasForgotten = ({ journal, memory, settings: { kinds, emptyHash } }
   (journal.madeIn !== memory.bootId || memory.forgot);
 /** Whether this node can reboot. */
 export const canReboot = (state: State): boolean => state.self.capabilities.includes('action:reboot');
+
+/**
+ * The failure if the time of a lease is over and nothing else has failed. An applier that runs elsewhere may have been
+ * paused, or its target answers slowly: that says nothing about the change.
+ */
+export const lateFailure = ({ self }: State, reason: string): Failure =>
+  self.capabilities.includes(REMOTE_APPLIER)
+    ? failureOf({ fault: 'unreachable', reason: `${reason}; ${MORE_TIME}` })
+    : failureOf({ fault: 'node', reason });
+
+const MORE_TIME = 'if this target always takes that long, give its pool a longer applyTimeout';
 
 /** The lease that the applier works on, or prepares. */
 export const leaseAtWork = ({ journal, memory }: State): string | undefined =>

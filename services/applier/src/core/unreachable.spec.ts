@@ -1,4 +1,6 @@
+import { REMOTE_APPLIER } from '#libs/contracts';
 import { MEMORY_KINDS } from '../testing/memory-node.js';
+import type { Step } from './index.js';
 import { Bench, file, hash, probe, SETTINGS } from './applier.fixture.js';
 
 const A = hash('a');
@@ -93,6 +95,62 @@ it('a failure of the config stays one if the target is lost in the rollback', ()
   bench.machine.isGone = true;
   bench.pass(30_000);
   expect(bench.last).toMatchObject({ verdict: 'failed', restored: false });
+});
+
+describe('a time limit that is reached', () => {
+  /** The applier is paused after these steps of its lease, until the time of the lease is almost over. */
+  function paused(capabilities: readonly string[], steps: number): Bench {
+    const bench = scene();
+    bench.self = { ...bench.self, capabilities };
+    bench.restart();
+    bench.settle();
+    forward(bench);
+    for (let i = 0; i < steps; i++) bench.step();
+    bench.nowMs += 55_000;
+    bench.settle();
+    return bench;
+  }
+
+  const all = Array.from({ length: STEPS }, (_, step) => step);
+
+  it.each(all)('on a target elsewhere (step %i) is no failure, and says how to get more time', (step) => {
+    const bench = paused(['kind:File', REMOTE_APPLIER], step);
+    const isDone = journal(bench).inForce === B;
+    expect(bench.last).toMatchObject({ verdict: isDone ? 'applied' : 'unreachable', restored: true });
+    expect(files(bench)).toEqual(isDone ? NEW : OLD);
+    if (!isDone) expect(bench.last?.reason).toContain('give its pool a longer applyTimeout');
+  });
+
+  it('on a machine is a failure', () => {
+    const verdicts = all.map((step) => paused(['kind:File'], step).last?.verdict);
+    expect(new Set(verdicts)).toEqual(new Set(['failed', 'applied']));
+  });
+
+  /** A target elsewhere whose probe q is in this state when the time is over. */
+  function withProbe(answer: false | 'late'): Bench {
+    const bench = scene();
+    bench.self = { ...bench.self, capabilities: ['kind:File', REMOTE_APPLIER] };
+    bench.restart();
+    bench.settle();
+    bench.machine.probes = (name) => (name === 'q' ? answer : true);
+    forward(bench);
+    while (!isProbing(bench.step(), bench)) bench.takeReports();
+    bench.nowMs += 55_000;
+    bench.settle();
+    return bench;
+  }
+  const isProbing = (step: Step, bench: Bench): boolean =>
+    step.do === 'run-probes' && journal(bench).work !== undefined;
+
+  it('is a failure if a probe has failed by then', () => {
+    expect(withProbe(false).last).toMatchObject({ verdict: 'failed', restored: true });
+  });
+
+  it('is no failure if a probe only had no time to pass, and names it', () => {
+    const { last } = withProbe('late');
+    expect(last).toMatchObject({ verdict: 'unreachable', restored: true });
+    expect(last?.reason).toContain('the probe q had not passed');
+  });
 });
 
 it('nothing is reported about drift and health while it does not answer', () => {

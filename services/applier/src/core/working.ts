@@ -17,7 +17,7 @@ import { forgottenOf, stillManaged, planTo } from './plan.js';
 import { guardStep, itemStep, type Difference, type Item, type Kinds, type ProbeResult, type Step } from './ports.js';
 import { journalAfterLease } from './reports.js';
 import { asideText, itemsIn } from './scope.js';
-import { hangIn, inHand, type State } from './state.js';
+import { hangIn, inHand, lateFailure, type State } from './state.js';
 
 /** The share of the remaining time for the machine to come up; the rest is for checking again. */
 const SETTLING_SHARE = 1 / 2;
@@ -44,7 +44,7 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
   const hang = hangIn(state, work.lease);
   if (hang !== undefined) return turn(state, work, { ...hang, reason: because(work, hang.reason) });
   if (progress.failure !== undefined) return judge(state, work, progress.failure, nowMs);
-  if (nowMs >= work.rollBackAtMs) return turn(state, work, tooLate(work, progress.probes));
+  if (nowMs >= work.rollBackAtMs) return turn(state, work, tooLate(state, work, progress.probes));
   if (state.settings.isGuard)
     return turn(state, work, nodeFault(because(work, 'the applier was gone before it confirmed the change')));
   if (memory.guarded !== work.lease) return guardStep(work, work.rollBackAtMs);
@@ -78,7 +78,7 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
       fault: faultOf(work),
     };
   const broken = progress.probes.find((probe) => !probe.passed);
-  if (broken?.isCutShort === true) return turn(state, work, tooLate(work, [broken]));
+  if (broken?.isCutShort === true) return turn(state, work, tooLate(state, work, [broken]));
   if (broken !== undefined) {
     return judge(
       state,
@@ -146,7 +146,7 @@ function doStep(state: State, work: ForwardWork, items: readonly Item[], nowMs: 
   if (action !== undefined && action.kind !== 'reboot') return actStep(action, items, nowMs, work.rollBackAtMs);
   if (action === undefined && work.reboot === undefined) return undefined;
   const reboot = rebooting(state, work, items, nowMs, work.rollBackAtMs);
-  return reboot.is === 'next' ? reboot.step : turn(state, work, tooLate(work));
+  return reboot.is === 'next' ? reboot.step : turn(state, work, tooLate(state, work));
 }
 
 /** The boot id has changed, so the old times are meaningless. The node gets one new period in which to confirm. */
@@ -181,19 +181,18 @@ function turn(state: State, work: ForwardWork | ConfirmationWork, failure: Failu
 }
 
 /** A probe that has not passed by then is named, but not to blame: with more time, it may pass. */
-function tooLate(work: ForwardWork | ConfirmationWork, probes: readonly ProbeResult[] = []): Failure {
-  const waited = probes
-    .filter(({ passed }) => !passed)
-    .map(({ name, reason }) => `, because the probe ${name} had not passed: ${reason}`);
+function tooLate(state: State, work: ForwardWork | ConfirmationWork, probes: readonly ProbeResult[] = []): Failure {
+  const open = probes.filter(({ passed }) => !passed);
+  const hasFailed = open.some(({ isCutShort, unreachable }) => isCutShort !== true && unreachable !== true);
+  const waited = open.map(({ name, reason }) => `, because the probe ${name} had not passed: ${reason}`);
   const late = `not confirmed ${Math.round(work.rollBackAtMs - work.readMs)} ms after the lease was read${waited[0] ?? ''}`;
-  return nodeFault(
-    because(
-      work,
-      work.phase === 'forward' && work.reboot !== undefined
-        ? `the machine was told to restart, but did not: ${late}`
-        : late,
-    ),
+  const reason = because(
+    work,
+    work.phase === 'forward' && work.reboot !== undefined
+      ? `the machine was told to restart, but did not: ${late}`
+      : late,
   );
+  return hasFailed ? nodeFault(reason) : lateFailure(state, reason);
 }
 
 function remakeStep(

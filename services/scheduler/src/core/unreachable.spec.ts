@@ -65,6 +65,21 @@ it('nothing becomes known-bad', () => {
   expect([s.state.invalids.size, s.state.unjudged.size]).toEqual([0, 0]);
 });
 
+it('a change that is too slow for every target ends without a failure, and each of them says why', () => {
+  const s = fleet();
+  const reason = 'not confirmed 45000 ms after the lease was read';
+  s.rolls('c1', NAMES);
+  for (const node of NAMES) s.leaseEnds(node, 'unreachable', { kind: 'unreachable', reason });
+  expect(s.rollout('c1')).toMatchObject({ phase: 'complete', failed: 0, unknown: 0 });
+  s.given(
+    committed('c1'),
+    ...NAMES.flatMap((node) => [renderedNode(node, 'c1-new'), reviewedNode(node, 'c1-new')]),
+  ).when();
+  s.leaseEnds('f0', 'unreachable', { kind: 'unreachable', reason });
+  const waits = `deferred (join lease ended as unreachable: ${reason}); next try in 60 s`;
+  expect(s.why('f0')).toMatchObject({ because: 'backing-off', text: waits });
+});
+
 describe('a silent target', () => {
   it('does not count against its pool', () => {
     const s = fleet().given(silent('f0'));

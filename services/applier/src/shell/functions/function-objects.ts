@@ -266,7 +266,7 @@ export class FunctionObjects {
 
   private timeoutFor(leftMs: () => number): number {
     const left = leftMs();
-    if (left <= 0) throw new RefusedError('node', 'the time is over');
+    if (left <= 0) throw new UnreachableError('the time is over');
     return Math.min(this.client.callTimeoutMs, left);
   }
 }

@@ -16,6 +16,8 @@ import { reachProbe } from './reach-probe.js';
 const RETRIES = 3;
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 2_000;
+/** A try that takes this much longer than it may was paused with this process, and says nothing about the probe. */
+const PAUSED_MS = 5_000;
 /** A try with less time is useless: its failure would only show that time was short. */
 const SHORTEST_TRY_MS = 50;
 
@@ -57,7 +59,8 @@ async function run(
   for (let tries = 0; tries <= retries; tries++) {
     if (tries > 0)
       await pause(Math.min(FIRST_PAUSE_MS * 2 ** (tries - 1), LONGEST_PAUSE_MS, Math.max(0, untilMs - clock())));
-    const leftMs = untilMs - clock();
+    const startedMs = clock();
+    const leftMs = untilMs - startedMs;
     if (leftMs < SHORTEST_TRY_MS) return failure;
     let reason: string | undefined;
     try {
@@ -67,7 +70,8 @@ async function run(
       if (error instanceof CutShortError) return failure.isCutShort === true ? { reason, isCutShort: true } : failure;
     }
     if (reason === undefined) return undefined;
-    const hadItsTime = timeoutMs <= leftMs || clock() < untilMs;
+    const wasPaused = clock() - startedMs > Math.min(timeoutMs, leftMs) + PAUSED_MS;
+    const hadItsTime = !wasPaused && (timeoutMs <= leftMs || clock() < untilMs);
     // Once a try has failed with its whole timeout, the probe has failed, however many tries are left.
     failure = hadItsTime || failure.isCutShort === undefined ? { reason } : { reason, isCutShort: true };
   }

@@ -106,7 +106,7 @@ function backendOf(device: Device, reach: Reach, copy: string, storage: TargetSt
     apply: async (entry, leftMs) => {
       const now = await call(() => device.values.get(name(keyOf(entry))));
       if (now === entry.spec['content']) return;
-      if (leftMs() <= 0) throw new Error('the time is over');
+      if (leftMs() <= 0) throw new UnreachableError('the time is over');
       await write(() => void device.values.set(name(keyOf(entry)), String(entry.spec['content'])));
     },
     differs: (entry) =>

@@ -91,6 +91,9 @@ it('a target that is lost in the middle of a lease is rolled back when it answer
   expect(scene.values).toEqual(BEFORE);
 });
 
+/** How many calls to the target and the bucket one lease takes. */
+const CALLS = 16;
+
 describe('two copies', () => {
   it('one that lost the target can begin nothing, although it believes that it has it', async () => {
     await scene.first('one');
@@ -124,12 +127,9 @@ describe('two copies', () => {
     expect(isClaimed).toBe(false);
     scene.aheadMs = 80_000;
     await two;
-    await scene.bus.reported(({ verdict }) => verdict === 'failed');
+    await scene.bus.reported(({ verdict }) => verdict === 'unreachable');
     expect([scene.values, journal().work]).toEqual([BEFORE, undefined]);
   });
-
-  /** How many calls to the target and the bucket one lease takes. */
-  const CALLS = 16;
 
   it.each(Array.from({ length: CALLS }, (_, at) => at))(
     'one that is paused at call %i of a lease does no harm when it continues after another took over',
@@ -151,6 +151,23 @@ describe('two copies', () => {
     },
   );
 });
+
+it.each(Array.from({ length: CALLS }, (_, at) => at))(
+  'a copy that is paused at call %i of a lease, and continues just before its end, has not failed',
+  async (at) => {
+    await scene.first('one');
+    await scene.bus.roll(OLD);
+    const { calls, thaw } = freeze('one', at);
+    const lease = scene.bus.grant(NEW, { applyMs: 60_000 });
+    await until(() => calls() > at || scene.bus.reports.some((report) => report.lease === lease));
+    scene.aheadMs = 55_000;
+    thaw();
+    const { verdict } = await scene.bus.reported((report) => report.lease === lease);
+    expect(['applied', 'unreachable']).toContain(verdict);
+    await until(() => journal().sound && journal().work === undefined);
+    expect(scene.values).toEqual(verdict === 'applied' ? AFTER : BEFORE);
+  },
+);
 
 describe('the bucket of journals', () => {
   it('may be away after a lease has begun: the lease is finished, and recorded when the bucket is back', async () => {
@@ -186,7 +203,7 @@ describe('the bucket of journals', () => {
     await new Promise((resolve) => setTimeout(resolve, 300));
     expect(scene.values).toEqual(halfway);
     scene.journals.isDown = false;
-    expect((await scene.bus.reported((report) => report.lease === lease)).verdict).toBe('failed');
+    expect((await scene.bus.reported((report) => report.lease === lease)).verdict).toBe('unreachable');
     await until(() => journal().sound);
     expect([scene.values, journal().inForce]).toEqual([BEFORE, scene.bus.store(OLD)]);
   });

@@ -12,7 +12,7 @@ import {
   type OwnershipPort,
   type StoredValue,
 } from '../../core/index.js';
-import type { Clock, Storage } from '../ports.js';
+import { UnreachableError, type Clock, type Storage } from '../ports.js';
 import { EMPTY_HASH, parseConfig } from '../state/config-text.js';
 import { decodeJournal, encodeJournal } from '../state/journal-text.js';
 import { contentOf, writeWhole } from '../state/whole-file.js';
@@ -72,10 +72,14 @@ export class TargetStorage implements Storage {
 
   /**
    * Call this before each write to the target. Returns how long the write may take. Throws LostTargetError if another
-   * copy may have taken over, and any other error if that is not known.
+   * copy has taken over, and UnreachableError if that is not known.
    */
   async fence(): Promise<number> {
-    const untilMs = await this.carry(this.ownership.fence());
+    const untilMs = await this.carry(this.ownership.fence()).catch((error: Error) => {
+      if (error instanceof LostTargetError) throw error;
+      const reason = `another copy may have taken over ${this.options.node}, because NATS cannot be read`;
+      throw new UnreachableError(`${reason}: ${error.message}`);
+    });
     return untilMs - this.options.clock();
   }
 
