@@ -63,14 +63,15 @@ export class FunctionFleet {
     readonly replicas: readonly Replica[],
   ) {}
 
-  static async start(names: readonly string[]): Promise<FunctionFleet> {
+  static async start(names: readonly string[], settings: NodeJS.ProcessEnv = {}): Promise<FunctionFleet> {
     const folder = mkdtempSync(join(tmpdir(), 'sluice-functions-'));
     mkdirSync(join(folder, 'logs'));
     const [server, replicas] = await Promise.all([
       startNatsServer(),
       Promise.all(names.map((name) => Replica.start(name))),
     ]);
-    const env = { ...process.env, NATS_URL: server.url, NO_COLOR: '1', USER: 'somebody', SLUICE_SILENT_SECONDS: '4' };
+    const own = { NATS_URL: server.url, NO_COLOR: '1', USER: 'somebody', SLUICE_SILENT_SECONDS: '4' };
+    const env = { ...process.env, ...own, ...settings };
     const processes = new Processes(join(folder, 'logs'), env);
     writeFileSync(join(folder, 'password'), 'secret\n');
     const entries = replicas.map(({ name, proxy }) => ({

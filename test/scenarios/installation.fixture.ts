@@ -168,6 +168,8 @@ export class Installation {
       remove = [] as readonly { kind: string; name: string }[],
       maxFailures = 0,
       strategy = {} as Readonly<Record<string, unknown>>,
+      source = 'me',
+      takeOver = false,
     } = {},
   ): string {
     this.changes += 1;
@@ -177,8 +179,13 @@ export class Installation {
       metadata: { name },
       spec,
     }));
-    const text = JSON.stringify({ apply: manifests, delete: remove, strategy: { maxFailures, ...strategy } });
-    this.merger.when({ type: 'published', sequence: this.changes, source: 'me', text, storedMs: 0 });
+    const text = JSON.stringify({
+      apply: manifests,
+      delete: remove,
+      strategy: { maxFailures, ...strategy },
+      takeOver,
+    });
+    this.merger.when({ type: 'published', sequence: this.changes, source, text, storedMs: 0 });
     return `c${this.changes}`;
   }
   /** Publishes a change and starts it. */

@@ -3,6 +3,8 @@ export interface ConfigEntry {
   readonly kind: string;
   readonly name: string;
   readonly spec: Readonly<Record<string, unknown>>;
+  /** The fragment that people wrote, as `Kind/name`, if this is one of the objects that it became. */
+  readonly origin?: string;
 }
 
 /**

@@ -6,7 +6,7 @@ import { knownWords } from './shape/nearest.js';
 import { isObject, placeOf, readShape, typeName } from './shape/reader.js';
 import { FRAGMENT_NAME } from './fragment-name.js';
 import { jsonProblems } from './json-form.js';
-import { KINDS, kindOf, literalFields } from './kinds/registry.js';
+import { isNodeKind, KINDS, kindOf, literalFields } from './kinds/registry.js';
 import type { Kind } from './kinds/kind.js';
 import { parseTemplate } from './template.js';
 
@@ -81,8 +81,8 @@ export function checkManifest(document: unknown, place: string): CheckedManifest
 
 /** The problems of a kind's spec; `at` is relative to the spec. With `written`, it may still contain templates. */
 function problemsOfSpec(kind: Kind, spec: unknown, stage: Stage): readonly Problem[] {
-  // Policies are not rendered, so what looks like a template is meant literally.
-  const templated = stage === 'written' && kind.role === 'state';
+  // Policies and inputs are not rendered, so what looks like a template is meant literally.
+  const templated = stage === 'written' && isNodeKind(kind.name);
   return [
     ...readShape(kind.spec, spec, templated ? 'written' : 'rendered').problems,
     ...(templated && isObject(spec) ? templateProblems(withoutLiteral(kind, spec), '') : []),
@@ -165,7 +165,7 @@ export function checkRendered(entry: ConfigEntry): readonly Reason[] {
   const form = jsonProblems(entry.spec);
   if (form.length > 0) return reasonsOf(fragment, inside('spec', form));
   const kind = kindOf(entry.kind);
-  if (kind === undefined || kind.role === 'policy') {
+  if (kind === undefined || !isNodeKind(kind.name)) {
     const known = KINDS.filter(({ role }) => role === 'state')
       .map(({ name }) => name)
       .join(', ');

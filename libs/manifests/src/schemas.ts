@@ -2,7 +2,7 @@ import { aboutOf, descriptionOf } from './shape/description.js';
 import { definitionsOf, withTemplates } from './shape/json-schema.js';
 import type { Schema } from './shape/checked.js';
 import { ContentSource } from './kinds/file.js';
-import { KINDS } from './kinds/registry.js';
+import { isNodeKind, KINDS } from './kinds/registry.js';
 import type { Kind } from './kinds/kind.js';
 import { MatchExpression, NodeSelector } from './selector.js';
 import { API_VERSION, ManifestHead, Metadata } from './manifest.js';
@@ -44,7 +44,7 @@ function schemaOf(kind: Kind): Schema {
 
 function specDefinitions(kind: Kind): Readonly<Record<string, unknown>> {
   const definitions = definitionsOf(kind.spec);
-  if (kind.role === 'policy') return definitions;
+  if (!isNodeKind(kind.name)) return definitions;
   return Object.fromEntries(
     Object.entries(definitions).map(([name, schema]) => [
       name,

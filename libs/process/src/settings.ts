@@ -9,12 +9,28 @@ import {
   text,
   whole,
   type Environment,
+  type Form,
   type Setting,
   type Values,
 } from './setting.js';
 
 const SECOND_MS = 1_000;
 const DAY_MS = 24 * 3_600 * SECOND_MS;
+
+const ADDRESSES: Form<readonly string[]> = {
+  must: 'IP addresses, such as 192.0.2.53 or 192.0.2.53:5353, separated by commas',
+  parse: (text) => {
+    const all = text.split(',').map((one) => one.trim());
+    return all.every(isServer) ? all : undefined;
+  },
+};
+
+/** As `dns.setServers` takes it: an IPv6 address with a port is in brackets. */
+function isServer(text: string): boolean {
+  if (isIP(text) > 0) return true;
+  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d+)$/.exec(text) ?? [];
+  return isIP(bracketed ?? plain ?? '') === (bracketed === undefined ? 4 : 6) && PORT.parse(port ?? '') !== undefined;
+}
 
 /**
  * Every environment variable that only services read. All programs read `CONNECTION_SETTINGS`.
@@ -84,6 +100,21 @@ export const SERVICE_SETTINGS = {
     form: whole(1, SECOND_MS),
     fallback: '3600',
     description: 'Seconds between two removals of old facts, and of configs that nothing refers to.',
+  },
+  lookupMs: {
+    variable: 'SLUICE_LOOKUP_SECONDS',
+    services: ['merger'],
+    form: number('above 0', SECOND_MS),
+    fallback: '30',
+    description: 'Seconds between two look-ups of a host name that a fragment refers to.',
+  },
+  dnsServers: {
+    variable: 'SLUICE_DNS_SERVERS',
+    services: ['merger'],
+    form: ADDRESSES,
+    description:
+      'IP addresses of the DNS servers that are asked for these names, separated by commas, each perhaps with a port. ' +
+      'Without it, those of the machine (`/etc/resolv.conf`).',
   },
   silentAfterMs: {
     variable: 'SLUICE_SILENT_SECONDS',

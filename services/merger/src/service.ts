@@ -3,6 +3,7 @@ import { CHANGES } from '#libs/contracts';
 import { provideLedger, type ServiceSpec } from '#libs/nest';
 import { mergerCore } from './core/index.js';
 import { MergerController } from './shell/merger.controller.js';
+import { NameLookups } from './shell/name-lookups.js';
 import { Upkeep } from './shell/upkeep.js';
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
@@ -14,5 +15,6 @@ export const service: ServiceSpec = {
   providers: [
     provideLedger(({ sourceQuotaBytes }) => ({ core: mergerCore(sha256, sourceQuotaBytes), input: CHANGES })),
     Upkeep,
+    NameLookups,
   ],
 };

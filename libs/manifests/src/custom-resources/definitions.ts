@@ -1,7 +1,7 @@
 import type { Schema } from '../shape/checked.js';
 import { aboutOf, descriptionOf } from '../shape/description.js';
 import { FRAGMENT_NAME } from '../fragment-name.js';
-import { KINDS } from '../kinds/registry.js';
+import { isNodeKind, KINDS } from '../kinds/registry.js';
 import type { Kind } from '../kinds/kind.js';
 import { API_VERSION, ManifestHead, Metadata } from '../manifest.js';
 import { FRAGMENT_STATUS, POOL_STATUS, ROLLOUT_STATUS } from './status.js';
@@ -49,6 +49,10 @@ const NAMES: Readonly<Record<string, Naming>> = {
   NetworkFirewallRule: ['networkfirewallrules', 'snfwrule', 'From:.spec.src', 'To:.spec.dest', 'Target:.spec.target'],
   SdewanApplication: ['sdewanapplications', 'ssdapp', 'Addresses:.spec.iplist'],
   KubeObjects: ['kubeobjects', 'skobj'],
+  CNFService: ['cnfservices', 'scnfsvc', 'Service:.spec.fullname', 'Port:.spec.dport'],
+  CNFLocalService: ['cnflocalservices', 'scnflsvc', 'Local:.spec.localservice', 'Remote:.spec.remoteservice'],
+  CNFHubSite: ['cnfhubsites', 'scnfhub', 'Type:.spec.type', 'Site:.spec.site', 'Subnet:.spec.subnet'],
+  ResolvedName: ['resolvednames', 'srname', 'Addresses:.spec.addresses'],
   Pool: [
     'pools',
     'spool',
@@ -119,7 +123,7 @@ function definitionOf(kind: Kind) {
           },
         },
       },
-      spec: { description: descriptionOf(ManifestHead, 'spec'), ...structuralOf(kind.spec, kind.role === 'state') },
+      spec: { description: descriptionOf(ManifestHead, 'spec'), ...structuralOf(kind.spec, isNodeKind(kind.name)) },
       status: kind.name === 'Pool' ? POOL_STATUS : FRAGMENT_STATUS,
     },
     ['spec'],

@@ -3,6 +3,7 @@ import { Fields } from '../shape/description.js';
 import { Nested, Optional, WhenAbsent, type Class } from '../shape/checked.js';
 import { Word, type TextForm } from '../shape/forms.js';
 import { NodeSelector, SELECTOR_ABSENT } from '../selector.js';
+import { compositeKindOf } from './functions/composite-kinds.js';
 import { functionKindOf } from './functions/table.js';
 
 /** The fields that every spec has. */
@@ -25,14 +26,20 @@ export class NodeSpec extends SelectingSpec {
 
 /** Whether its deletion is complete only when no node has it any more. For objects of network functions, that is so. */
 export const leavesEveryNode = ({ kind, spec }: Pick<Fragment, 'kind' | 'spec'>): boolean =>
-  (spec?.['deletion'] ?? (functionKindOf(kind) === undefined ? 'rollout' : 'everyNode')) === 'everyNode';
+  (spec?.['deletion'] ?? (isForFunctions(kind) ? 'everyNode' : 'rollout')) === 'everyNode';
+
+const isForFunctions = (kind: string): boolean =>
+  functionKindOf(kind) !== undefined || compositeKindOf(kind) !== undefined;
 
 /** A kind of fragment. */
 export interface Kind {
   readonly name: string;
   readonly spec: Class<SelectingSpec>;
-  /** `state` is what a node should have. `policy` is how to change it; it is never rendered and has no templates. */
-  readonly role: 'state' | 'policy';
+  /**
+   * `state` is what a node should have, and `composite` is rendered into such fragments. `policy` is how to change it,
+   * and `input` is what others refer to: both are never rendered and have no templates.
+   */
+  readonly role: 'state' | 'composite' | 'policy' | 'input';
   /** Whether `spec.path` is a path on the node that no other fragment may claim. */
   readonly ownsPath?: boolean;
   /**

@@ -4,13 +4,14 @@ import { directory } from './directory.js';
 import { disruptionPolicy } from './disruption-policy.js';
 import { exec } from './exec.js';
 import { file } from './file.js';
-import { functionKinds } from './functions/function-specs.js';
+import { compositeKinds, functionKinds } from './functions/function-specs.js';
 import { kernelArguments } from './kernel-arguments.js';
 import type { Kind } from './kind.js';
 import { layer2Network } from './layer2-network.js';
 import { link } from './link.js';
 import { pool } from './pool.js';
 import { probe } from './probe.js';
+import { resolvedName } from './resolved-name.js';
 import { rolloutPolicy } from './rollout-policy.js';
 import { routingTable } from './routing-table.js';
 import { sshKeys } from './ssh-keys.js';
@@ -35,6 +36,8 @@ export const KINDS: readonly Kind[] = [
   bgpPeering,
   ...functionKinds,
   kubeObjects,
+  ...compositeKinds,
+  resolvedName,
   pool,
   disruptionPolicy,
   rolloutPolicy,
@@ -45,6 +48,12 @@ export const kindOf = (name: string): Kind | undefined => BY_NAME.get(name);
 
 /** Whether fragments of this kind control how to change, and not what a node should have. */
 export const isPolicyKind = (name: string): boolean => BY_NAME.get(name)?.role === 'policy';
+
+/** Whether fragments of this kind are rendered into the configs of nodes. Unknown kinds count as that. */
+export const isNodeKind = (name: string): boolean => {
+  const role = BY_NAME.get(name)?.role;
+  return role !== 'policy' && role !== 'input';
+};
 
 /** Whether fragments of this kind claim the path `spec.path` on the node. */
 export const ownsPath = (name: string): boolean => BY_NAME.get(name)?.ownsPath === true;

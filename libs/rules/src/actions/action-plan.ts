@@ -23,21 +23,23 @@ export interface ActionPlan {
 /** Plans the actions that a change from one config to another needs under a policy. */
 export function planActions(from: Config, to: Config, policy: EffectivePolicy): ActionPlan {
   const parts = differences(from, to);
-  const because = parts.flatMap(({ what, kinds }) =>
+  const because = parts.flatMap(({ what, shown, kinds }) =>
     kinds.map((kind) => {
       const { rule, actions } = rulingOf(kind, what, policy);
-      return { what, rule, actions };
+      return { what: shown, rule, actions };
     }),
   );
   return {
     actions: ordered([...new Set(because.map(({ actions }) => actions))].flat()),
     because,
-    changed: parts.map(({ what }) => what),
+    changed: [...new Set(parts.map(({ shown }) => shown))].sort(),
   };
 }
 
 interface Part {
   readonly what: string;
+  /** For people: the fragment that became it, or `what`. */
+  readonly shown: string;
   /** Every kind at this place, before or after. */
   readonly kinds: readonly string[];
 }
@@ -52,7 +54,8 @@ function differences(from: Config, to: Config): readonly Part[] {
   );
   return whats.sort().map((what) => {
     const both = [...(before.get(what) ?? []), ...(after.get(what) ?? [])];
-    return { what, kinds: [...new Set(both.map(({ kind }) => kind))].sort() };
+    const shown = both.find(({ origin }) => origin !== undefined)?.origin ?? what;
+    return { what, shown, kinds: [...new Set(both.map(({ kind }) => kind))].sort() };
   });
 }
 

@@ -1,11 +1,15 @@
 import { fragmentId, reasonFor, type ConfigEntry, type Fragment, type Reason } from '#libs/contracts';
 import {
+  addressesIn,
+  compositeKindOf,
   hasTemplate,
+  hostNamesIn,
+  isNodeKind,
   isObject,
-  isPolicyKind,
   literalFields,
   parseTemplate,
   placeOf,
+  resolvedNameId,
   selectorOf,
   selects,
   type NodeSelector,
@@ -22,9 +26,14 @@ export interface CompiledFragment {
   readonly piece: string;
   /** Makes the spec for a node; undefined if it is the same on every node. */
   readonly template: SpecTemplate | undefined;
-  /** What is wrong with its templates on any node. */
+  /** What is wrong with its templates, or with the names that it refers to, on any node. */
   readonly problems: readonly Reason[];
+  /** The addresses of its host names, if it is rendered into other objects; undefined if it is an object itself. */
+  readonly addresses?: Addresses;
 }
+
+/** IPv4 addresses by host name. */
+export type Addresses = ReadonlyMap<string, readonly string[]>;
 
 /** A spec, or a part of it, with its templates parsed. */
 export type SpecTemplate =
@@ -74,12 +83,21 @@ export interface FragmentIndex {
 
 /** Prepares fragments. Which nodes share a set of them is computed once. */
 export function compileFragments(fragments: Iterable<Fragment>): FragmentIndex {
-  return indexOf([...fragments].filter(({ kind }) => !isPolicyKind(kind)).map(compileFragment));
+  const all = [...fragments];
+  return indexOf(
+    all.filter(({ kind }) => isNodeKind(kind)).map(compileFragment),
+    all.filter(({ kind }) => !isNodeKind(kind)),
+  );
 }
 
-/** The same for fragments that are already compiled. */
-export function indexOf(compiled: Iterable<CompiledFragment>): FragmentIndex {
-  const all = [...compiled].sort((a, b) => inOrder(a.entry.kind, b.entry.kind) || inOrder(a.entry.name, b.entry.name));
+/** The same for fragments that are already compiled. `inputs` may contain the addresses of host names. */
+export function indexOf(compiled: Iterable<CompiledFragment>, inputs: Iterable<Fragment>): FragmentIndex {
+  const named = [...compiled];
+  const needsNames = named.some(({ entry }) => isComposite(entry.kind));
+  const names = needsNames ? addressesByName(inputs) : new Map<string, readonly string[]>();
+  const all = (needsNames ? named.map((one) => withAddresses(one, names)) : named).sort(
+    (a, b) => inOrder(a.entry.kind, b.entry.kind) || inOrder(a.entry.name, b.entry.name),
+  );
   const sets = new Map<string, readonly CompiledFragment[]>();
   return {
     all,
@@ -100,6 +118,41 @@ export function indexOf(compiled: Iterable<CompiledFragment>): FragmentIndex {
   };
 }
 
+const isComposite = (kind: string): boolean => compositeKindOf(kind) !== undefined;
+
+const addressesByName = (inputs: Iterable<Fragment>): Addresses =>
+  new Map(
+    [...inputs].flatMap((fragment) => {
+      const addresses = addressesIn(fragment);
+      return addresses.length === 0 ? [] : [[fragment.name, addresses] as const];
+    }),
+  );
+
+/** With other addresses, it is another recipe. */
+function withAddresses(compiled: CompiledFragment, names: Addresses): CompiledFragment {
+  if (!isComposite(compiled.entry.kind)) return compiled;
+  const wanted = hostNamesIn(compiled.entry);
+  const addresses = new Map(
+    wanted.flatMap(({ name }) => {
+      const found = names.get(name);
+      return found === undefined ? [] : [[name, found] as const];
+    }),
+  );
+  const missing = wanted
+    .filter(({ name }) => !addresses.has(name))
+    .map(({ field, name }): Reason => {
+      const message = `the addresses of ${name} are not known yet: they are looked up as soon as the change is published, and sluice doctor says if that fails`;
+      const place = { fragment: compiled.id, field: `spec.${field}` };
+      return { ...reasonFor(place, 'missing-reference', message), needs: resolvedNameId(name) };
+    });
+  return {
+    ...compiled,
+    addresses,
+    piece: canonicalJson({ ...compiled.entry, addresses: Object.fromEntries(addresses) }),
+    problems: [...compiled.problems, ...missing],
+  };
+}
+
 /** The labels of a node that templates use, each once. */
 export function labelsIn(template: SpecTemplate | undefined): readonly string[] {
   switch (template?.is) {
@@ -116,7 +169,7 @@ export function labelsIn(template: SpecTemplate | undefined): readonly string[] 
 }
 
 /** By code unit, like RFC 8785, independent of the locale. */
-const inOrder = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+export const inOrder = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 function compileValue(value: unknown, field: string, id: string, problems: Reason[]): SpecTemplate {
   if (typeof value === 'string') return compileText(value, field, id, problems);

@@ -1,9 +1,9 @@
-import type { Config, ConfigEntry, Reason } from '#libs/contracts';
+import { fragmentId, reasonFor, type Config, type ConfigEntry, type Reason } from '#libs/contracts';
 import type { Digest } from '#libs/engine';
-import { isUnicode, type TemplatePart } from '#libs/manifests';
+import { checkRendered, isUnicode, objectsOf, type TemplatePart } from '#libs/manifests';
 import { oncePerObject } from '../once-per-object.js';
 import { canonicalJson } from './canonical-json.js';
-import type { CompiledFragment, SpecTemplate } from './compiled.js';
+import { inOrder, type CompiledFragment, type SpecTemplate } from './compiled.js';
 
 /** What templates can refer to. */
 export interface TemplateNode {
@@ -29,15 +29,55 @@ export function renderNode(fragments: readonly CompiledFragment[], node: Templat
   const set = sharedOf(fragments, digest);
   if (set.plain !== undefined) return set.plain;
   const reasons: Reason[] = [];
-  const entries: ConfigEntry[] = [];
-  const pieces: string[] = [];
-  for (const fragment of fragments) {
-    const rendered = renderFragment(fragment, node, reasons);
-    entries.push(rendered.entry);
-    pieces.push(rendered.piece);
-  }
-  const text = configText(pieces);
-  return { config: { fragments: entries }, text, hash: digest(text), recipe: set.recipe, reasons };
+  const rendered = fragments.map((fragment) => renderFragment(fragment, node, reasons));
+  const parts = withObjects(fragments, rendered, node.name, reasons);
+  return { ...configOf(parts, digest), recipe: set.recipe, reasons };
+}
+
+/** An entry of a config and its canonical form. */
+interface Part {
+  readonly entry: ConfigEntry;
+  readonly piece: string;
+}
+
+function configOf(parts: readonly Part[], digest: Digest): Pick<RenderedConfig, 'config' | 'text' | 'hash'> {
+  const text = configText(parts.map(({ piece }) => piece));
+  return { config: { fragments: parts.map(({ entry }) => entry) }, text, hash: digest(text) };
+}
+
+/** Replaces each composite by the objects that it becomes. Keeps the first of two with the same name. */
+function withObjects(
+  fragments: readonly CompiledFragment[],
+  rendered: readonly Part[],
+  node: string,
+  reasons: Reason[],
+): readonly Part[] {
+  if (fragments.every(({ addresses }) => addresses === undefined)) return rendered;
+  const parts = new Map<string, Part>();
+  fragments.forEach(({ addresses }, i) => {
+    const part = rendered[i] as Part;
+    if (addresses === undefined) parts.set(fragmentId(part.entry), part);
+  });
+  fragments.forEach(({ id, addresses }, i) => {
+    if (addresses === undefined) return;
+    const { entry } = rendered[i] as Part;
+    const problems = checkRendered(entry);
+    for (const problem of problems) reasons.push({ ...problem, nodes: [node] });
+    if (problems.length > 0) return;
+    for (const object of objectsOf(entry, addresses)) {
+      const name = fragmentId(object);
+      const other = parts.get(name);
+      if (other === undefined) parts.set(name, { entry: object, piece: canonicalJson(object) });
+      else reasons.push({ ...taken(id, name, other.entry), nodes: [node] });
+    }
+  });
+  return [...parts.values()].sort((a, b) => inOrder(a.entry.kind, b.entry.kind) || inOrder(a.entry.name, b.entry.name));
+}
+
+function taken(fragment: string, object: string, { origin }: ConfigEntry): Reason {
+  const other = origin === undefined ? `there is a ${object}` : `${origin} becomes one of that name`;
+  const message = `becomes ${object}, but ${other}: choose another name for one of them`;
+  return reasonFor({ fragment, field: 'metadata.name' }, 'conflict', message);
 }
 
 /** The identity of the config without any fragment. */
@@ -58,22 +98,18 @@ interface FragmentSet {
  * function.
  */
 const sharedOf = oncePerObject((fragments: readonly CompiledFragment[], digest: Digest): FragmentSet => {
-  const pieces = fragments.map(({ piece }) => piece);
-  const recipe = digest(`[${pieces.join(',')}]`);
+  const recipe = digest(`[${fragments.map(({ piece }) => piece).join(',')}]`);
   const isPlain = fragments.every(({ template, problems }) => template === undefined && problems.length === 0);
-  const text = configText(pieces);
-  const config = { fragments: fragments.map(({ entry }) => entry) };
-  return { recipe, plain: isPlain ? { config, text, hash: digest(text), recipe, reasons: [] } : undefined };
+  if (!isPlain) return { recipe, plain: undefined };
+  const reasons: Reason[] = [];
+  const parts = withObjects(fragments, fragments, '', reasons);
+  return { recipe, plain: reasons.length === 0 ? { ...configOf(parts, digest), recipe, reasons } : undefined };
 });
 
 /** The canonical form of a config, from those of its entries: RFC 8785 has no space between them. */
 const configText = (pieces: readonly string[]): string => `{"fragments":[${pieces.join(',')}]}`;
 
-function renderFragment(
-  fragment: CompiledFragment,
-  node: TemplateNode,
-  reasons: Reason[],
-): { readonly entry: ConfigEntry; readonly piece: string } {
+function renderFragment(fragment: CompiledFragment, node: TemplateNode, reasons: Reason[]): Part {
   for (const problem of fragment.problems) reasons.push({ ...problem, nodes: [node.name] });
   if (fragment.template === undefined) return fragment;
   const spec = fill(fragment.template, node, fragment.id, reasons) as ConfigEntry['spec'];

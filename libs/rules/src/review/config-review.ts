@@ -44,7 +44,21 @@ export function reviewConfig(config: Config, node: ReviewedNode): readonly Reaso
     ...objectReasons(config, node.missingObjects),
     ...config.fragments.flatMap((entry) => entryCapabilities(entry, node.capabilities)),
   ];
-  return reasons.map((reason) => ({ ...reason, nodes: [node.name] }));
+  return ofOrigins(config, reasons).map((reason) => ({ ...reason, nodes: [node.name] }));
+}
+
+/** People see the fragment that they wrote, and not the objects that it became. */
+function ofOrigins(config: Config, reasons: readonly Reason[]): readonly Reason[] {
+  const origins = new Map(
+    config.fragments.flatMap((entry) => (entry.origin === undefined ? [] : [[fragmentId(entry), entry.origin]])),
+  );
+  if (origins.size === 0 || reasons.length === 0) return reasons;
+  return reasons.map((reason) => {
+    const origin = origins.get(reason.fragment);
+    if (origin === undefined) return reason;
+    const place = reason.field === '' ? reason.fragment : `${reason.fragment} ${reason.field}`;
+    return { ...reason, fragment: origin, field: '', message: `${reason.message} (in ${place}, which it becomes)` };
+  });
 }
 
 /** Warnings: the node can have the config, but not everything takes effect as written. */

@@ -1,6 +1,7 @@
 import { fragmentId, type Fragment, type FragmentCounts, type FragmentView } from '#libs/contracts';
 import { viewKey } from '#libs/engine';
-import { isPolicyKind, leavesEveryNode } from '#libs/manifests';
+import { isNodeKind, leavesEveryNode } from '#libs/manifests';
+import { usersOf } from './names.js';
 import { nodesSelectedBy, selectorText } from './reach.js';
 import { touchedIds, type Change, type CommittedFragment, type ShownCounts, type State } from './state.js';
 
@@ -91,6 +92,7 @@ class Counter {
   /** By fragment: the change that is being rolled out and applies or deletes it. */
   private readonly rolling = new Map<string, Change>();
   private readonly counts = new Map<string, FragmentCounts>();
+  private readonly ids = new Map<string, ReadonlySet<string>>();
   /** By selector: whether a node that it selects is not ready. */
   private readonly notReady = new Map<string, boolean>();
 
@@ -102,12 +104,12 @@ class Counter {
     for (const name of state.openChanges) {
       const change = state.changes.get(name);
       if (change?.rollout === 'rolling' || change?.rollout === 'complete')
-        for (const id of touchedIds(change)) this.rolling.set(id, change);
+        for (const id of this.idsOf(change)) this.rolling.set(id, change);
     }
   }
 
   reached(id: string, { fragment, generation, appliedAt }: CommittedFragment): Reached {
-    if (isPolicyKind(fragment.kind)) return { ...NOWHERE, inSync: true, appliedGeneration: generation, appliedAt };
+    if (!isNodeKind(fragment.kind)) return { ...NOWHERE, inSync: true, appliedGeneration: generation, appliedAt };
     const rolling = this.rolling.get(id);
     const version = rolling?.apply.find((one) => fragmentId(one) === id) ?? fragment;
     const counts = rolling === undefined ? this.committed(id, fragment, generation) : this.inRollout(rolling, version);
@@ -118,7 +120,7 @@ class Counter {
 
   /** Of a deleted fragment. A node that has not reported yet may have it. */
   left({ fragment, generation }: CommittedFragment): Reached {
-    if (isPolicyKind(fragment.kind)) return NOWHERE;
+    if (!isNodeKind(fragment.kind)) return NOWHERE;
     const selected = nodesSelectedBy(this.state, fragment);
     const left = this.classes
       .filter((one) => one.generation < generation)
@@ -172,7 +174,16 @@ class Counter {
   private isTouched(name: string, id: string): boolean {
     if (name === '') return false;
     const change = this.state.changes.get(name);
-    return change === undefined || touchedIds(change).includes(id);
+    return change === undefined || this.idsOf(change).has(id);
+  }
+
+  /** What it touches, and what looks up a name that it touches. */
+  private idsOf(change: Change): ReadonlySet<string> {
+    const ids =
+      this.ids.get(change.change) ??
+      new Set([...touchedIds(change), ...usersOf(this.state, change).map((user) => fragmentId(user))]);
+    this.ids.set(change.change, ids);
+    return ids;
   }
 
   private hasNotReady(fragment: Fragment): boolean {

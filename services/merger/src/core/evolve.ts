@@ -3,6 +3,7 @@ import { folding, viewKey, type FactTable } from '#libs/engine';
 import { sameLabels } from '#libs/manifests';
 import { kindIn } from '#libs/rules';
 import { countAgain, nodeJoined, nodeLeft, nodeRendered, nodesCommitted, NODE_FACTS } from './node-progress.js';
+import { forgetNames, notePublished, usersOf } from './names.js';
 import { selectedBy } from './selection.js';
 import {
   dayOf,
@@ -96,6 +97,7 @@ function accept(state: State, fact: FactOf<'config.accepted'>): void {
   state.cursor.set(Math.max(state.cursor.get(), changeSequence(change)));
   state.touched.add(viewKey('changes', change));
   if (bytes !== undefined) countUse(state, source, storedMs, { bytes });
+  notePublished(state, fact);
   if (messageId === undefined) return;
   const { id, digest } = messageId;
   state.firstUses.set(useKey(source, id), { change, digest, storedMs });
@@ -200,7 +202,9 @@ function commit(state: State, fact: FactOf<'config.committed'>): void {
     if (!Object.hasOwn(targets, node.node) && selectedBy(state, change, node)) state.toRender.set(node.node, 'commit');
   // Render them again: the review then says that they are incompatible, and why.
   for (const node of change.incompatible) if (Object.hasOwn(targets, node)) state.toRender.set(node, 'commit');
+  for (const user of usersOf(state, change)) reach(state, fragmentId(user), fact);
   for (const ref of change.delete) remove(state, fragmentId(ref), fact);
+  forgetNames(state, change);
   for (const fragment of change.apply) {
     const id = fragmentId(fragment);
     const before = state.fragments.get(id);
@@ -229,6 +233,14 @@ function outdateWaiting(state: State, { apply }: Change): void {
     const { needs = [] } = state.changes.get(name) ?? {};
     if (needs.some((need) => kinds.has(kindIn(need)))) patch(state, name, { outdated: true });
   }
+}
+
+/** A fragment that looks up a name of the change has changed too, although nobody has published it. */
+function reach(state: State, id: string, { generation, at }: FactOf<'config.committed'>): void {
+  const row = state.fragments.get(id);
+  if (row === undefined) return;
+  state.fragments.set(id, { ...row, generation, appliedAt: at });
+  state.touched.add(viewKey('fragments', id.replace('/', '.')));
 }
 
 function remove(state: State, id: string, { change, generation, at }: FactOf<'config.committed'>): void {

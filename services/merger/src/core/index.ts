@@ -1,4 +1,5 @@
 export { mergerCore } from './merger.js';
+export { NAMES_SOURCE, wantedNames, type WantedName, type WantedNames } from './names.js';
 export { planChange } from './plan.js';
 export { areTargetsReferenced, referencedConfigs, referencedObjects } from './references.js';
 export { publishedInput, type GatherResult, type Input, type RenderNeed, type Request } from './inputs.js';

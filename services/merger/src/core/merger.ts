@@ -49,7 +49,7 @@ export function mergerCore(
 ): Core<State, Input, RenderNeed, GatherResult> {
   return {
     name: 'merger',
-    version: 12,
+    version: 13,
     migrations: MIGRATIONS,
     reads,
     wantsTargets: true,

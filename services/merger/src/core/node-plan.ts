@@ -25,7 +25,7 @@ import {
 } from '#libs/rules';
 import { isPolicyKind } from '#libs/manifests';
 import type { Outlook, Outlooks } from './outlook.js';
-import { committedFragments, fragmentsWith } from './rendering.js';
+import { committedFragments, fragmentsWith } from './committed.js';
 import { touchedIds, type Change, type NodeState, type State } from './state.js';
 
 /** What happens to one node, and what the review says about its config. */

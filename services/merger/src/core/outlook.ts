@@ -1,7 +1,8 @@
 import { correctedDrift, isDriftKept, type DeferredBecause, type DriftSetting } from '#libs/contracts';
 import { isPolicyKind, parseRolloutPolicy, selects, type ParsedRolloutPolicy } from '#libs/manifests';
 import { DEFAULT_POOL, poolPolicies, type PoolPolicy } from '#libs/rules';
-import { committedFragments, fragmentsWith, poolsOf, poolsWith } from './rendering.js';
+import { committedFragments, fragmentsWith } from './committed.js';
+import { poolsOf, poolsWith } from './rendering.js';
 import { openByAge, type Change, type NodeState, type State } from './state.js';
 
 /** When a node changes because of a change, if it does. */

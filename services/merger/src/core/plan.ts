@@ -13,7 +13,8 @@ import {
 import { objectRefOf, parseMaxUnavailable, readChangeBody } from '#libs/manifests';
 import { Outlooks, type Outlook } from './outlook.js';
 import { Queue, turnOf } from './queue.js';
-import { committedFragments, compiled, fragmentsWith, poolsOf, poolsWith, renderChange } from './rendering.js';
+import { committedFragments, fragmentsWith } from './committed.js';
+import { compiled, poolsOf, poolsWith, renderChange } from './rendering.js';
 import { nodePlanner, type NodePlan } from './node-plan.js';
 import { touchedNodes } from './selection.js';
 import { newChange, type Change, type NodeState, type State } from './state.js';

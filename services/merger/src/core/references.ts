@@ -1,6 +1,6 @@
 import { configKey, type LeaseView, type StatusView } from '#libs/contracts';
 import { objectRefOf } from '#libs/manifests';
-import { committedFragments } from './rendering.js';
+import { committedFragments } from './committed.js';
 import type { State } from './state.js';
 
 /** The configs that nodes have or are about to get, from the views of the scheduler. */

@@ -24,7 +24,8 @@ import {
   CONFIRM_SHARE,
   durationMs,
   immutableReasons,
-  isPolicyKind,
+  isNodeKind,
+  kindOf,
   MAX_CONFIG_BYTES,
   parseRolloutPolicy,
   PROBE_TIMEOUT_MS,
@@ -32,6 +33,7 @@ import {
   selects,
   utf8Bytes,
 } from '#libs/manifests';
+import { committedFragments, fragmentsWith } from './committed.js';
 import { touchedNodes } from './selection.js';
 import { openByAge, touchedIds, type Change, type NodeState, type State } from './state.js';
 
@@ -52,24 +54,10 @@ export interface ChangeRendering {
 type Content = Pick<Change, 'apply' | 'delete'>;
 type OwnedContent = Pick<Change, 'apply' | 'delete' | 'source' | 'takeOver'>;
 
-/** The committed fragments after the changes are applied to them, one after another. */
-export function fragmentsWith(state: State, ...changes: readonly Content[]): readonly Fragment[] {
-  const all = new Map(committedFragments(state).map((fragment) => [fragmentId(fragment), fragment]));
-  for (const change of changes) {
-    for (const ref of change.delete) all.delete(fragmentId(ref));
-    for (const fragment of change.apply) all.set(fragmentId(fragment), fragment);
-  }
-  return [...all.values()];
-}
-
-/** All committed fragments, sorted by id. */
-export const committedFragments = (state: State): readonly Fragment[] =>
-  [...state.fragmentIds].flatMap((id) => state.fragments.get(id)?.fragment ?? []);
-
 /** Prepares fragments for rendering. Pauses after each fragment that was not compiled before. */
 export function* compiled(fragments: readonly Fragment[]): Steps<FragmentIndex> {
   for (const fragment of fragments) {
-    if (isPolicyKind(fragment.kind) || isCompiled(fragment)) continue;
+    if (!isNodeKind(fragment.kind) || isCompiled(fragment)) continue;
     compileFragment(fragment);
     yield PAUSE;
   }
@@ -239,6 +227,7 @@ function* idleSelectors(state: State, { apply }: Content): Steps<readonly Reason
   const found: Reason[] = [];
   if (state.nodes.size === 0) return found;
   for (const fragment of apply) {
+    if (kindOf(fragment.kind)?.role === 'input') continue;
     yield PAUSE;
     const selector = selectorOf(fragment);
     let isIdle = true;

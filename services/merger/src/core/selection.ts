@@ -1,13 +1,13 @@
 import { fragmentId, type Fragment } from '#libs/contracts';
-import { isPolicyKind, selectorOf, selects } from '#libs/manifests';
+import { isNodeKind, selectorOf, selects } from '#libs/manifests';
+import { usersOf } from './names.js';
 import type { Change, NodeState, State } from './state.js';
 
-/** The selectors, old and new, of what a change touches on nodes. */
+/** The selectors, old and new, of what a change touches on nodes, also by the names that fragments look up. */
 export function selectorsOf(state: State, change: Pick<Change, 'apply' | 'delete'>): readonly Fragment[] {
   const before = [...change.apply, ...change.delete].map((ref) => state.fragments.get(fragmentId(ref))?.fragment);
-  return [...change.apply, ...before.filter((fragment): fragment is Fragment => fragment !== undefined)].filter(
-    ({ kind }) => !isPolicyKind(kind),
-  );
+  const own = [...change.apply, ...before.filter((fragment) => fragment !== undefined)];
+  return [...own.filter(({ kind }) => isNodeKind(kind)), ...usersOf(state, change)];
 }
 
 /** Whether a change touches a node: one of its fragments selects it, or did in the committed state. */

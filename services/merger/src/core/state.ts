@@ -160,6 +160,13 @@ export const dayOf = (ms: number): number => Math.floor(ms / (24 * 3_600_000));
 /** The key of `firstUses`. A source is a DNS label, so the first slash ends it. */
 export const useKey = (source: string, id: string): string => `${source}/${id}`;
 
+/** What was last published about a host name. */
+export interface Published {
+  /** Empty if its deletion was published. */
+  readonly addresses: readonly string[];
+  readonly change: string;
+}
+
 export interface DesiredConfig {
   readonly hash: string;
   readonly recipe: string;
@@ -221,6 +228,8 @@ export class State {
   readonly lastOf = new Table<string, number>(this.undo);
   /** By source and Sluice-Id. */
   readonly firstUses = new Table<string, FirstUse>(this.undo);
+  /** By host name. */
+  readonly published = new Table<string, Published>(this.undo);
   /** By source; see `quotaOf`. */
   readonly usage = new Table<string, Usage>(this.undo);
   /** How far CHANGES has been processed. */
@@ -266,6 +275,7 @@ const TABLES = [
   'notReady',
   'toRender',
   'firstUses',
+  'published',
   'usage',
 ] as const;
 const CELLS = ['cursor', 'generation', 'nodesVersion'] as const;
@@ -378,6 +388,8 @@ export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> 
         .filter(([, whys]) => whys.length > 0),
     };
   },
+  // Version 12 had no host names.
+  12: (dumped) => ({ ...(dumped as object), published: [] }),
 };
 
 /** An ended change with only the names of its fragments. Hundreds are kept, and each may have nearly a megabyte. */

@@ -16,6 +16,9 @@ const ONLY_IPV4 = 'the function knows only IPv4';
 
 /** More than a name, an identity or a command has. */
 const LONGEST_TEXT = 255;
+const LONGEST_HOST = 253;
+/** Linux has no interfaces with a longer name. */
+const LONGEST_INTERFACE = 15;
 
 function form(code: string, pattern: string, message: string, longest?: number): TextForm {
   const { problem, ...whole } = patternForm(code, new RegExp(`^(${pattern})$`), message);
@@ -109,6 +112,21 @@ export const FORMS: Readonly<Record<FormName, TextForm>> = {
     'must be an IPv4 address, a host name, or "any"',
     LONGEST_TEXT,
   ),
+  host: form(
+    'bad-host',
+    `${ADDRESS}|([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?[.])*[a-z]([a-z0-9-]{0,61}[a-z0-9])?`,
+    `must be a full host name in lower case, without a dot at its end, or an IPv4 address: ${ONLY_IPV4}`,
+    LONGEST_HOST,
+  ),
+  hub: {
+    ...form('bad-address', ADDRESS, `must be an IPv4 address such as 192.0.2.1: ${ONLY_IPV4}`),
+    problem: hubProblem,
+  },
+  network: {
+    ...form('bad-address', IP, `must be an IPv4 address or network such as 10.0.0.0/8: ${ONLY_IPV4}`),
+    problem: (text) =>
+      text === 'default' ? 'must be an IPv4 address or network such as 10.0.0.0/8' : routeTargetProblem(text),
+  },
   identifier: form(
     'bad-text',
     WORDS,
@@ -151,6 +169,14 @@ function routeTargetProblem(text: string): string | undefined {
   return network === number
     ? undefined
     : `must be the address of the network: did you mean ${addressOf(network)}/${length}?`;
+}
+
+function hubProblem(text: string): string | undefined {
+  if (!new RegExp(`^(${ADDRESS})$`).test(text)) return `must be an IPv4 address such as 192.0.2.1: ${ONLY_IPV4}`;
+  const name = `vti_${text}`;
+  return name.length <= LONGEST_INTERFACE
+    ? undefined
+    : `makes the interface ${name}, but names of interfaces have at most ${LONGEST_INTERFACE} characters: use an address of at most ${LONGEST_INTERFACE - 'vti_'.length} characters`;
 }
 
 const numberOf = (address: string): number => address.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0);

@@ -16,6 +16,9 @@ const LEAST: Readonly<Record<string, object>> = {
   CNFRouteRule: { src: '10.0.0.0/8' },
   NetworkFirewallRule: { src: 'eth0', target: 'DROP' },
   SdewanApplication: { iplist: ['10.0.0.1'] },
+  CNFService: { fullname: 'db.example.com', port: 1, dport: 2 },
+  CNFLocalService: { localservice: 'a', remoteservice: '10.0.0.1' },
+  CNFHubSite: { type: 'Hub', subnet: '10.0.0.0/8', hubip: '10.0.0.1' },
 };
 export const CONNECTION = { name: 'lan', conn_type: 'tunnel', mode: 'start', local_subnet: '10.0.0.0/8' };
 const PEER = { remote: 'any', authentication_method: 'psk', pre_shared_key: 'a', crypto_proposal: ['p'] };
@@ -65,6 +68,11 @@ export const GOOD_OBJECTS: readonly (readonly [string, Manifest])[] = [
     object('CNFRouteRule', { dst: '192.0.2.1', not: true, prio: 100, fwmark: '0x1f', table: 'main' }),
   ],
 ];
+
+const resolved = (...addresses: readonly string[]): Manifest => ({
+  ...manifestOf('ResolvedName', {}, { name: 'db.example.com' }),
+  spec: { addresses },
+});
 
 /** Invalid objects: the field, and words of the message. */
 export const BAD_OBJECTS: readonly (readonly [string, Manifest, string, string])[] = [
@@ -216,5 +224,51 @@ export const BAD_OBJECTS: readonly (readonly [string, Manifest, string, string])
     object('SdewanApplication', { iplist: ['10.0.0.0/8'] }),
     'spec.iplist[0]',
     'without a prefix length',
+  ],
+  ['a host in capitals', object('CNFService', { fullname: 'DB.example.com' }), 'spec.fullname', 'in lower case'],
+  [
+    'a host with a dot at its end',
+    object('CNFService', { fullname: 'db.example.com.' }),
+    'spec.fullname',
+    'without a dot',
+  ],
+  ['an IPv6 address as a host', object('CNFService', { fullname: '2001:db8::1' }), 'spec.fullname', 'knows only IPv4'],
+  [
+    'half an address as a host',
+    object('CNFService', { fullname: '10.0.0' }),
+    'spec.fullname',
+    'must be a full host name',
+  ],
+  [
+    'a host from a template',
+    object('CNFService', { fullname: '{{ node.labels.db }}' }),
+    'spec.fullname',
+    'write one object per name',
+  ],
+  ['a service without a port', object('CNFService', { dport: undefined }), 'spec.dport', 'is required'],
+  ['a long name of a service', object('CNFService', {}, 'a'.repeat(51)), 'metadata.name', 'at most 50'],
+  ['a site without a network', object('CNFHubSite', { subnet: undefined }), 'spec', 'site or subnet is required'],
+  ['a hub without a device', object('CNFHubSite', { hubip: undefined }), 'spec.hubip', 'type Hub needs the device'],
+  ['a device without an address', object('CNFHubSite', { type: 'Device' }), 'spec.devicepip', 'needs its own address'],
+  [
+    'a device whose interface has no name',
+    object('CNFHubSite', { hubip: '192.168.100.100' }),
+    'spec.hubip',
+    'names of interfaces have at most 15 characters',
+  ],
+  [
+    'a subnet with bits of a host',
+    object('CNFHubSite', { subnet: '10.0.0.1/8' }),
+    'spec.subnet',
+    'did you mean 10.0.0.0/8?',
+  ],
+  ['addresses in another order', resolved('10.0.0.10', '10.0.0.9'), 'spec.addresses', '10.0.0.9, 10.0.0.10'],
+  ['an address twice', resolved('10.0.0.9', '10.0.0.9'), 'spec.addresses', 'each once: 10.0.0.9'],
+  ['no address', resolved(), 'spec.addresses', 'must not be empty'],
+  [
+    'too many addresses',
+    resolved(...Array.from({ length: 65 }, (_, i) => `10.0.0.${i}`)),
+    'spec.addresses',
+    'at most 64',
   ],
 ];

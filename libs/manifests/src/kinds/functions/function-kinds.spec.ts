@@ -12,6 +12,7 @@ import {
 } from '../../index.js';
 import { manifestOf } from '../../manifest.fixture.js';
 import { BAD_OBJECTS, CONNECTION, GOOD_OBJECTS, object } from './function-kinds.fixture.js';
+import { COMPOSITE_KINDS } from './composite-kinds.js';
 import { FUNCTION_KINDS } from './table.js';
 
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
@@ -32,7 +33,8 @@ const examples: readonly Manifest[] = readdirSync(FOLDER)
 test('there is an example of every kind, and the schema takes it', () => {
   expect(examples.flatMap(reasonsOf)).toEqual([]);
   expect(examples.filter((manifest) => !schemaTakes(manifest))).toEqual([]);
-  expect(new Set(examples.map(({ kind }) => kind))).toEqual(new Set(FUNCTION_KINDS.map(({ kind }) => kind)));
+  const kinds = [...FUNCTION_KINDS, ...COMPOSITE_KINDS].map(({ kind }) => kind);
+  expect(new Set(examples.map(({ kind }) => kind))).toEqual(new Set([...kinds, 'ResolvedName']));
 });
 
 test.each(GOOD_OBJECTS)('%s is accepted, also by the schema', (_what, manifest) => {

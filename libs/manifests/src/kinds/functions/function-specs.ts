@@ -15,6 +15,7 @@ import { hasTemplate } from '../../template.js';
 import { NodeSpec, type Kind } from '../kind.js';
 import { FORMS } from './forms.js';
 import { ruleProblems } from './function-rules.js';
+import { COMPOSITE_KINDS, type CompositeKind } from './composite-kinds.js';
 import type { Field, FieldRule, Fields, FunctionKind } from './function-kind.js';
 import { FUNCTION_KINDS, sectionsOf } from './table.js';
 
@@ -22,14 +23,14 @@ import { FUNCTION_KINDS, sectionsOf } from './table.js';
 const MOST_OBJECTS = 64;
 const LONGEST_NAME = 63;
 
-function specOf(kind: FunctionKind): Kind['spec'] {
+function specOf(kind: FunctionKind | CompositeKind): Kind['spec'] {
   const type = classOf(`${kind.kind}Spec`, kind.fields, kind.rules ?? [], NodeSpec);
   About(kind.about)(type);
   return type;
 }
 
 /** Fragments have names in lower case, so what is left are letters and digits. */
-function nameForm({ kind, post, maxName = LONGEST_NAME }: FunctionKind): TextForm {
+function nameForm({ kind, post, maxName = LONGEST_NAME }: FunctionKind | CompositeKind): TextForm {
   const because =
     post === 'conflicts' ? 'the function loses an object with another name' : 'the function takes no other name';
   return {
@@ -130,6 +131,15 @@ function NumberOrText({
   return Checked('numberOrText', check, { anyOf: [{ type: 'integer', minimum: least, maximum: most }, text] });
 }
 
+const templateProblems = ({ hosts }: CompositeKind, object: Readonly<Record<string, unknown>>): readonly Problem[] =>
+  hosts
+    .filter((field) => typeof object[field] === 'string' && hasTemplate(object[field]))
+    .map((at) => ({
+      at,
+      code: 'bad-template',
+      message: 'must have no templates, because a name is looked up once for all nodes: write one object per name',
+    }));
+
 const DIGITS = /^[0-9]{1,10}$/;
 
 /** `src_ip` becomes `SrcIp`. */
@@ -148,3 +158,16 @@ export const functionKinds: readonly Kind[] = FUNCTION_KINDS.map((kind) => ({
   nameForm: nameForm(kind),
   claims: (spec, name) => sectionsOf(kind, name, spec),
 }));
+
+/** The kinds that become objects of the others. Their hosts have no templates: a name is looked up for all nodes. */
+export const compositeKinds: readonly Kind[] = COMPOSITE_KINDS.map((kind) => {
+  const spec = specOf(kind);
+  Ruled({ problems: (object) => templateProblems(kind, object), schema: {} })(spec);
+  return {
+    name: kind.kind,
+    spec,
+    role: 'composite',
+    nameForm: nameForm(kind),
+    literal: () => kind.hosts,
+  };
+});

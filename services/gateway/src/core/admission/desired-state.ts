@@ -1,5 +1,5 @@
 import { fragmentId, type Fragment, type FragmentView, type NodeView } from '#libs/contracts';
-import { isPolicyKind, selectorOf } from '#libs/manifests';
+import { isNodeKind, selectorOf } from '#libs/manifests';
 import { compileFragment, indexOf, type CompiledFragment, type FragmentIndex } from '#libs/rules';
 import { fragmentOfObject, type Digest, type ObservedObject } from '../resource.js';
 import { KnownBad, NO_DIGEST } from './known-bad.js';
@@ -76,15 +76,15 @@ export class DesiredState {
 
   /** The fragments that define the config of nodes, without policies. */
   get all(): FragmentIndex {
-    return (this.index ??= indexOf(this.compiled.values()));
+    return (this.index ??= indexOf(this.compiled.values(), this.ofKind('ResolvedName')));
   }
 
   /** The same, with one fragment replaced or removed. */
   with(id: string, fragment: Fragment | undefined): FragmentIndex {
     const others = new Map(this.compiled);
-    if (fragment === undefined || isPolicyKind(fragment.kind)) others.delete(id);
+    if (fragment === undefined || !isNodeKind(fragment.kind)) others.delete(id);
     else others.set(id, compileFragment(fragment));
-    return indexOf(others.values());
+    return indexOf(others.values(), this.ofKind('ResolvedName'));
   }
 
   /**
@@ -102,7 +102,7 @@ export class DesiredState {
     else {
       this.inForce.set(id, now);
       this.nodes.use(selectorOf(now));
-      if (!isPolicyKind(now.kind)) this.compiled.set(id, compileFragment(now));
+      if (isNodeKind(now.kind)) this.compiled.set(id, compileFragment(now));
     }
     if (before !== undefined) this.nodes.drop(selectorOf(before));
   }

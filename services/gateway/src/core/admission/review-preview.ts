@@ -14,7 +14,7 @@ import {
   reviewConfig,
   reviewWarnings,
 } from '#libs/rules';
-import { isPolicyKind, selectorOf, type NodeSelector } from '#libs/manifests';
+import { isNodeKind, selectorOf, type NodeSelector } from '#libs/manifests';
 import { NO_DIGEST } from './known-bad.js';
 import type { ObservedNode } from './node-table.js';
 import type { DesiredState } from './desired-state.js';
@@ -32,7 +32,7 @@ const MOST_GROUPS = 24;
 export function previewReview(id: string, now: Fragment | undefined, desired: DesiredState): readonly Reason[] {
   const before = desired.get(id);
   const states = [before, now].filter(
-    (fragment) => fragment !== undefined && !isPolicyKind(fragment.kind),
+    (fragment) => fragment !== undefined && isNodeKind(fragment.kind),
   ) as readonly Fragment[];
   if (states.length === 0) return [];
   const after = desired.with(id, now);
