@@ -39,8 +39,7 @@ export function freeze(state: State, change: string): void {
   state.rollouts.set(change, { ...rollout, frozen: { tally, pools, worst, deferred, results } });
   for (const name of names) state.deferredBy.set(name, [...(state.deferredBy.get(name) ?? []), change]);
   // A node that the next rollout takes over is no longer deferred by this one. Others may have just got their config.
-  for (const name of names)
-    if (rollout.phase === 'superseded' || nodeOf(state, name).deferred === undefined) noLongerDeferred(state, name);
+  for (const name of names) endDeferrals(state, name);
 }
 
 /** The nodes that a rollout has deferred and that still lack its config. */
@@ -101,9 +100,10 @@ export function frozenProgress({ nodes, frozen }: Rollout, names: readonly strin
   });
 }
 
-/** Updates ended rollouts when a node gets the config that they deferred, or no longer needs it. */
-export function noLongerDeferred(state: State, name: string): void {
+/** Updates ended rollouts when a node gets the config that they deferred, or will not get it from them. */
+export function endDeferrals(state: State, name: string): void {
   const node = nodeOf(state, name);
+  const still: string[] = [];
   for (const change of state.deferredBy.get(name) ?? []) {
     const rollout = state.rollouts.get(change);
     if (rollout?.frozen === undefined) continue;
@@ -113,11 +113,24 @@ export function noLongerDeferred(state: State, name: string): void {
       worst,
       deferred: { [name]: goal, ...deferred },
     } = rollout.frozen;
+    if (rollout.phase !== 'superseded' && mayStillGet(node, goal)) {
+      still.push(change);
+      continue;
+    }
     // A node that keeps its config, or got a newer one, did not get it from this rollout.
     const has = node.joined && node.report?.hash === goal?.hash ? 'settled' : 'left';
     const isBack = has === 'settled' && rollsBack(rollout.phase);
     const isUntouched = isBack && neverChanged(goal, node);
-    const result = isUntouched ? 'untouched' : isBack ? 'rolled-back' : 'applied';
+    const result =
+      has === 'left'
+        ? node.joined
+          ? 'superseded'
+          : 'left'
+        : isUntouched
+          ? 'untouched'
+          : isBack
+            ? 'rolled-back'
+            : 'applied';
     const progress = Object.hasOwn(pools, node.pool) ? pools[node.pool] : undefined;
     const frozen = {
       ...rollout.frozen,
@@ -140,7 +153,21 @@ export function noLongerDeferred(state: State, name: string): void {
     state.rollouts.set(change, { ...rollout, frozen });
     state.touched.add(viewKey('rollouts', change));
   }
-  state.deferredBy.delete(name);
+  if (still.length > 0) state.deferredBy.set(name, still);
+  else state.deferredBy.delete(name);
+}
+
+/**
+ * Whether the node may still get the config that an ended rollout deferred. One that is incompatible with the committed
+ * config keeps its own until that is fixed.
+ */
+function mayStillGet(
+  { joined, deferred, change, incompatible, desired, report }: NodeState,
+  goal: DeferredNode | undefined,
+): boolean {
+  if (deferred !== undefined) return true;
+  if (!joined || change !== undefined || goal === undefined) return false;
+  return incompatible.length > 0 || (desired?.hash === goal.hash && report?.hash !== goal.hash);
 }
 
 /** Whether no lease of the rollout changed the node, as far as it has reported. */

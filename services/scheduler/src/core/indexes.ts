@@ -1,7 +1,7 @@
 import { budgetOf, choosePool, DEFAULT_POOL, poolPolicies, poolsSelecting, type PoolPolicy } from '#libs/rules';
 import { fragmentId, nodeToken } from '#libs/contracts';
 import { viewKey, type Table } from '#libs/engine';
-import { noLongerDeferred } from './frozen-rollout.js';
+import { endDeferrals } from './frozen-rollout.js';
 import { isOpen, isUnanswered } from './lease.js';
 import {
   ALL_ROLLED_BACK,
@@ -165,7 +165,7 @@ const fresh: NodeIndex = (state, _, { node, report, leases: count }) => {
 
 /** Ended rollouts that deferred the node. */
 const deferred: NodeIndex = (state, _, after) => {
-  if (after.deferred === undefined && state.deferredBy.has(after.node)) noLongerDeferred(state, after.node);
+  if (after.deferred === undefined && state.deferredBy.has(after.node)) endDeferrals(state, after.node);
 };
 
 /** The queues of pools. */

@@ -344,7 +344,7 @@ describe('the view of a rollout', () => {
       endedAt: expect.stringMatching(/^2026-/),
     });
     s.asks({ op: 'rollout.get', change: 'c1', cursor: '', limit: 9 });
-    const nodes = ['n0 superseded', 'n1 superseded', 'n2 applied'].map((row) => {
+    const nodes = ['n0 superseded', 'n1 superseded', 'n2 superseded'].map((row) => {
       const [node, state] = row.split(' ');
       return { node, state };
     });
@@ -372,6 +372,48 @@ describe('the view of a rollout', () => {
       worst: [],
       pools: { edge: { nodes: 2, done: 1 } },
     });
+  });
+});
+
+describe('an ended rollout with a node that is incompatible with it', () => {
+  const MISFIT = { fragment: 'Exec/e', field: 'kind', code: 'capability', message: 'it cannot do this', nodes: [] };
+  const kept = 'it is incompatible with this change, and with the committed config too';
+  /** The change c1 is committed, and n1 keeps its config. */
+  const committedWithoutN1 = (): Scheduler => {
+    const s = inEdge('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1'], { incompatible: ['n1'] });
+    s.applies('n0');
+    s.given(committed('c1'), renderedNode('n1', 'c1-new'));
+    s.given(factOf('node.reviewed', { node: 'n1', hash: 'c1-new', compatible: false, reasons: [MISFIT] }));
+    s.when();
+    return s;
+  };
+  const nodesOf = (s: Scheduler, change: string): unknown => {
+    s.asks({ op: 'rollout.get', change, cursor: '', limit: 9 });
+    return s.answers.map((answer) => ('body' in answer ? answer.body : answer));
+  };
+
+  it('shows it as deferred, as long as it keeps its config', () => {
+    const s = committedWithoutN1();
+    const worst = [{ node: 'n1', pool: 'edge', state: 'deferred', reason: kept, since: '' }];
+    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'succeeded', applied: 1, deferred: 1, worst });
+    expect(nodesOf(s, 'c1')).toMatchObject([{ nodes: [{ node: 'n0', state: 'applied' }, { state: 'deferred' }] }]);
+  });
+
+  it('shows it as deferred until it has applied the config, once it is compatible', () => {
+    const s = committedWithoutN1();
+    s.given(renderedNode('n1', 'c1-new'), reviewedNode('n1', 'c1-new')).when();
+    expect(s.view('rollouts', 'c1')).toMatchObject({ applied: 1, deferred: 1 });
+    s.applies('n1');
+    expect(s.view('rollouts', 'c1')).toMatchObject({ applied: 2, deferred: 0, worst: [] });
+    expect(nodesOf(s, 'c1')).toMatchObject([{ nodes: [{ state: 'applied' }, { node: 'n1', state: 'applied' }] }]);
+  });
+
+  it('never says that it applied the config if a later change takes it over', () => {
+    const s = committedWithoutN1();
+    s.rolls('c2', ['n1']);
+    expect(s.view('rollouts', 'c1')).toMatchObject({ applied: 1, deferred: 0, worst: [] });
+    expect(nodesOf(s, 'c1')).toMatchObject([{ nodes: [{ state: 'applied' }, { node: 'n1', state: 'superseded' }] }]);
   });
 });
 

@@ -97,8 +97,15 @@ function commit(state: State, fact: FactOf<'config.committed'>, { sequence }: En
     if (target === undefined || node === undefined || node.change !== fact.change) continue;
     const keeps = !node.joined || incompatible.has(name);
     const desired = keeps ? node.desired : { hash: target.to, recipe: target.recipe, joining: false };
-    const left = { ...node, desired, deferred: target.deferred ?? node.deferred };
-    putNode(state, leftRollout(keeps ? left : { ...left, rendered: undefined, incompatible: [] }), sequence);
+    const deferred = target.deferred ?? node.deferred;
+    const left = leftRollout({
+      ...node,
+      desired,
+      deferred,
+      ...(keeps ? {} : { rendered: undefined, incompatible: [] }),
+    });
+    // One that keeps its config lacks the committed one, also before that is reviewed for it.
+    putNode(state, incompatible.has(name) ? { ...left, deferred } : left, sequence);
   }
   drop(state, fact.change);
   patchChange(state, fact.change, { open: false, targets: {} });

@@ -138,7 +138,8 @@ function reviewed(state: State, fact: FactOf<'node.reviewed'>, { sequence }: Ent
   const node = nodeOf(state, fact.node);
   if (node.rendered?.hash !== fact.hash) return;
   const desired = fact.compatible ? { ...node.rendered, joining: node.report?.hash !== fact.hash } : undefined;
-  const deferred = fact.compatible ? node.deferred : undefined;
+  // An incompatible node is shown as such.
+  const deferred = fact.compatible && node.report?.hash !== fact.hash ? node.deferred : undefined;
   putNode(state, { ...node, rendered: undefined, desired, incompatible: fact.reasons, deferred }, sequence);
 }
 

@@ -1005,7 +1005,7 @@ export type NodeProgress = Message<"sluice.v1.NodeProgress"> & {
   pool: string;
 
   /**
-   * draining, applying, uncordoning, applied, invalid, failed, unknown, deferred, pending
+   * draining, applying, uncordoning, applied, invalid, failed, unknown, deferred, pending, rolled-back, untouched, superseded (it got or gets another config), left
    *
    * @generated from field: string state = 3;
    */
