@@ -95,6 +95,17 @@ describe('the counts of a fragment', () => {
     expect(counts(m, 'b')).toMatchObject({ text: 'nodes 4, upToDate 4', inSync: true });
   });
 
+  it('count a node that has the same config already, from the change that this one corrects', () => {
+    const m = fleet('n0', 'n1');
+    rollOut(m, 1, file('a', '1'));
+    m.publishes(2, file('a', '2'));
+    m.starts('c2');
+    m.given(leased('n0', 'c2'), ends(m, 'n0', 'c2', 'applied')).when();
+    m.publishes(3, file('a', '2'));
+    m.starts('c3');
+    expect(counts(m, 'a')).toMatchObject({ text: 'nodes 2, upToDate 1, waiting 1', rolling: 'c3' });
+  });
+
   it('say during a rollback how many nodes have the committed version', () => {
     const m = fleet('n0', 'n1');
     rollOut(m, 1, file('a', '1'), file('b', '1'));

@@ -144,11 +144,12 @@ class Counter {
 
   private inRollout(change: Change, version: Fragment): FragmentCounts {
     return this.cached(`${change.change}|${selectorText(version)}`, () => {
-      const { behind, targets } = this.state;
+      const { inForce, targets } = this.state;
       const selected = nodesSelectedBy(this.state, version);
+      // A node that got the same config from the change that this one corrects is done, too.
       const wanted = targets.get(change.change) ?? {};
       const left = [...selected].filter(
-        (node) => Object.hasOwn(wanted, node) && behind.get(node)?.change !== change.change,
+        (node) => Object.hasOwn(wanted, node) && inForce.get(node) !== wanted[node]?.to,
       );
       return this.tally(selected.size, left, change.change);
     });
