@@ -383,9 +383,11 @@ test('a plan says which drift it repairs, what changes after the commit, and whi
     }),
     node('e-3', { deferred: 'silent', leavesDrift: ['/b: is a directory, and cannot be corrected: it is not empty'] }),
     node('e-4', { drift, deferred: 'drift', changed: ['/etc/motd'], leavesDrift: ['/etc/motd: y'] }),
+    node('e-5', { deferred: 'incompatible', changed: ['/etc/motd'] }),
+    node('e-6', { deferred: 'incompatible', changed: ['/etc/motd'] }),
   ];
   const plan = { rejected: [], warnings: [], waitsFor: [], nodes, pools: { edge: { nodes: 2, budget: 1 } } };
-  expect(planScreen({ ...plan, touched: 5, unchanged: 2 }, PLAIN)).toBe(
+  expect(planScreen({ ...plan, touched: 7, unchanged: 2 }, PLAIN)).toBe(
     text(
       '2 nodes in 1 pool would change',
       '',
@@ -401,8 +403,9 @@ test('a plan says which drift it repairs, what changes after the commit, and whi
       '  ! drift on 1 node (e-4) stays: /etc/motd: y: undo it on the node',
       '  ! 1 node (e-1) changes after the commit',
       '  ⏸ deferred on 1 node (e-3), because it is silent',
+      '  ⏸ deferred on 2 nodes (e-5, e-6), because they are incompatible',
       '',
-      'Plan: 2 to change (0 with a drain or reboot), 2 deferred, 2 unchanged of 5 selected.',
+      'Plan: 2 to change (0 with a drain or reboot), 4 deferred, 2 unchanged of 7 selected.',
     ),
   );
 });

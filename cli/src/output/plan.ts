@@ -1,4 +1,4 @@
-import { isDriftOf, type Action, type PlanAnswer, type PlannedNode } from '#libs/contracts';
+import { isDriftOf, type Action, type DeferredBecause, type PlanAnswer, type PlannedNode } from '#libs/contracts';
 import type { Colours } from './io.js';
 import { reasonLines } from './reasons.js';
 import { failingText } from './marks.js';
@@ -83,10 +83,13 @@ function leftLines({ nodes }: PlanAnswer, colours: Colours): string[] {
   return rest === 0 ? lines : [...lines, colours.dim(`  ${count(rest, 'more difference')}: use -o json for all`)];
 }
 
+/** Why nodes are deferred, as far as no other line of the plan names them. */
+const NAMED_HERE: ReadonlySet<DeferredBecause> = new Set(['silent', 'taken', 'incompatible']);
+
 /** The nodes that change after the commit, and those that do not change now. A warning tells about those with drift. */
 function laterLines({ nodes }: PlanAnswer, colours: Colours): string[] {
   const later = nodes.filter(({ afterCommit = false }) => afterCommit);
-  const away = nodes.filter(({ deferred }) => deferred === 'silent' || deferred === 'taken');
+  const away = nodes.filter(({ deferred }) => deferred !== undefined && NAMED_HERE.has(deferred));
   return [
     ...(later.length === 0
       ? []

@@ -47,5 +47,8 @@ export interface PlannedNode {
   readonly deferred?: DeferredBecause;
 }
 
-/** Why a node gets no config now. `refused`: it refuses to correct its drift, and nothing else would change. */
-export type DeferredBecause = 'silent' | 'taken' | 'drift' | 'unhealthy' | 'refused';
+/**
+ * Why a node gets no config now. `refused`: it refuses to correct its drift, and nothing else would change.
+ * `incompatible`: something in the committed config does not fit it already.
+ */
+export type DeferredBecause = 'silent' | 'taken' | 'drift' | 'unhealthy' | 'refused' | 'incompatible';

@@ -61,6 +61,12 @@ export function nodePlanner(
     const plan = planActions(has.config as Config, now.config, policy);
     const drift = state.drift.get(node.node) ?? [];
     const repairs = planDriftActions(has.config as Config, now.config, correctedDrift(drift), policy);
+    const reviewed = { name: node.node, capabilities: node.capabilities, missingObjects: missing };
+    const faults = target === undefined ? [] : reviewConfig(now.config, reviewed);
+    const fresh = faults.length === 0 ? [] : newReasons(faults, reviewConfig(old.config, reviewed));
+    // As in the review of a published change: such a node keeps its config, and the change goes on without it.
+    const warnings = fresh.length === 0 ? leftOut(faults, node.node) : [];
+    const deferred = typeof outlook === 'object' ? outlook.deferred : warnings.length > 0 ? 'incompatible' : undefined;
     const planned: PlannedNode = {
       node: node.node,
       pool: outlooks.poolOf(node),
@@ -69,14 +75,11 @@ export function nodePlanner(
       actions: repairs.length === 0 ? plan.actions : ordered([...plan.actions, ...repairs]),
       changed: plan.changed,
       ...healthOf(state, node),
-      ...driftOf(drift, typeof outlook !== 'object'),
-      ...(outlook === 'after-commit' ? { afterCommit: true } : {}),
-      ...(typeof outlook === 'object' ? outlook : {}),
+      ...driftOf(drift, deferred === undefined),
+      ...(outlook === 'after-commit' && deferred === undefined ? { afterCommit: true } : {}),
+      ...(deferred === undefined ? {} : { deferred }),
     };
-    if (target === undefined) return { node: planned, reasons: [], warnings: [] };
-    const reviewed = { name: node.node, capabilities: node.capabilities, missingObjects: missing };
-    const faults = reviewConfig(now.config, reviewed);
-    const fresh = newReasons(faults, reviewConfig(old.config, reviewed));
+    if (target === undefined) return { node: planned, reasons: [], warnings };
     const reasons = [
       ...fresh,
       ...reviewActions(planActions(old.config as Config, now.config, policy), node.capabilities).map((reason) => ({
@@ -85,7 +88,7 @@ export function nodePlanner(
       })),
       ...(target.from === now.hash ? [] : knownBad(state, touched, node.node, now)),
     ];
-    return { node: planned, reasons, warnings: fresh.length === 0 ? leftOut(faults, node.node) : [] };
+    return { node: planned, reasons, warnings };
   };
 }
 

@@ -59,7 +59,11 @@ describe('a plan', () => {
       { fragment: 'File/site', field: 'kind', code: 'incompatible', nodes: ['n2'] },
     ];
     const change = file('site', 'at {{ node.labels.role }}');
-    expect(plan(m, change)).toMatchObject({ rejected: [], warnings, touched: 3, unchanged: 0 });
+    const nodes = [{ node: 'n0' }, { node: 'n2', deferred: 'incompatible' }];
+    const body = plan(m, change);
+    expect(body).toMatchObject({ rejected: [], warnings, touched: 3, unchanged: 0, nodes });
+    expect(body).not.toHaveProperty('nodes.0.deferred');
+    expect(body).toHaveProperty('pools', { default: { nodes: 1, budget: 1 } });
     expect(answerTo(m, { ...changeBody([change]), strategy: { strict: true } })).toMatchObject({ rejected: warnings });
   });
 
