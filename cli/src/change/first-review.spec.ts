@@ -31,14 +31,15 @@ test('sluice apply shows what the review warns about, also if nobody waits for t
   expect(await sluiceApply(reviewed, '-o', 'json')).toEqual({ exit: 0, out: '{"change":"c7"}\n', err: '' });
 });
 
-test('sluice apply says that the change was rejected if that is known at once', async () => {
+test('sluice apply says that the change was rejected if that is known at once, and exits with 3', async () => {
   const rejected = changeView({
     phase: 'rejected',
     reasons: [{ fragment: 'File/motd', field: '', code: 'known-bad', message: 'is known-bad', nodes: [] }],
   });
   expect(await sluiceApply([rejected])).toEqual({
-    exit: 0,
+    exit: 3,
     out: 'c7\n',
     err: 'published; follow it with sluice status c7 -w\nc7 was rejected:\n  ✖ File/motd: is known-bad\n',
   });
+  expect(await sluiceApply([rejected], '-o', 'json')).toEqual({ exit: 3, out: '{"change":"c7"}\n', err: '' });
 });

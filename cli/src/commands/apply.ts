@@ -72,13 +72,11 @@ async function reportEnd(session: Session, change: string, timeoutMs: number | u
   const { io, isJson } = session;
   if (!isJson) io.out(change);
   if (timeoutMs === undefined) {
-    if (isJson) {
-      io.out(JSON.stringify({ change }));
-      return EXIT.done;
-    }
-    io.say(`published; follow it with sluice status ${change} -w`);
-    for (const line of await firstReview(session, change)) io.say(line);
-    return EXIT.done;
+    if (isJson) io.out(JSON.stringify({ change }));
+    else io.say(`published; follow it with sluice status ${change} -w`);
+    const { lines, isRejected } = await firstReview(session, change);
+    if (!isJson) for (const line of lines) io.say(line);
+    return isRejected ? EXIT.rejected : EXIT.done;
   }
   const end = await waitForChange(session, change, timeoutMs);
   if (isJson) io.out(JSON.stringify(endJson(change, end)));

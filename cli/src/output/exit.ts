@@ -17,7 +17,7 @@ export const EXIT_MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
   done: 'success',
   unexpected: 'an unexpected error, or sluice doctor found a problem',
   usage: 'the command line or an argument is wrong',
-  rejected: 'the change was rejected; nothing was rolled out',
+  rejected: 'the change was rejected; nothing was rolled out. Without --wait, only if that is known at once',
   failed: 'the change failed and was rolled back, was aborted, or was superseded by another change',
   unfinished: 'the change did not end in time, or is paused',
   noConnection: 'no NATS server or no service answers, or the server refuses the connection or has no JetStream',
