@@ -54,7 +54,7 @@ export async function diff(session: Session, name: string, flags: DiffFlags): Pr
   const drift = isOfNode ? status.drifted : [];
   const outlook = drift.length === 0 ? '' : await outlookOf(fleet, status);
   const unsure = isOfNode ? doubts({ node, state: view?.state ?? 'ready', degraded: !status.restored }) : [];
-  const notes = [...(pair.to === '' ? [whyNoDesired(status)] : []), ...unsure];
+  const notes = [...(pair.to === '' ? [whyNoDesired(status, view?.state === 'gone')] : []), ...unsure];
   if (session.isJson) io.out(JSON.stringify({ ...pair, drift }));
   else {
     const fragments = [...pair.fromConfig.fragments, ...(pair.toConfig?.fragments ?? [])];
@@ -64,7 +64,8 @@ export async function diff(session: Session, name: string, flags: DiffFlags): Pr
 }
 
 /** Why the node has no desired config. */
-function whyNoDesired({ node, hash, incompatible, incompatibleReasons }: StatusView): string {
+function whyNoDesired({ node, hash, incompatible, incompatibleReasons }: StatusView, isGone: boolean): string {
+  if (isGone) return `${node} has left the fleet; its last report named the config ${short(hash)}`;
   if (!incompatible)
     return `${node} has the config ${short(hash)}; the committed one is not ready: see sluice why ${node}`;
   const reasons = incompatibleReasons.map(({ message }) => message).join('; ');

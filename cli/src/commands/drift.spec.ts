@@ -101,6 +101,18 @@ describe('drift', () => {
     expect(JSON.parse((await run('-o', 'json')).out)).toMatchObject({ from: hash, to: '', toConfig: null });
   });
 
+  test('diff says that a node has left the fleet', async () => {
+    const gone = {
+      nodes: { a: [{ ...node, node: 'a', state: 'gone' }] },
+      status: { a: [{ ...status, node: 'a', desired: '' }] },
+    };
+    expect(await cli(['diff', 'a'], { views: gone, configs })).toEqual({
+      exit: 0,
+      out: '',
+      err: 'a has left the fleet; its last report named the config aaaaaaaaaaaa\n',
+    });
+  });
+
   describe('that a change would overwrite', () => {
     const planned = { pool: 'edge', from: '', to: '', actions: [], changed: ['/etc/motd'] };
     const drift = ['/etc/motd: content differs'];

@@ -1,5 +1,13 @@
 import { cli } from '../fakes.fixture.js';
 
+test.each([
+  ['rolling', 'c9 paused: nodes that have a lease will finish; continue with sluice resume c9\n'],
+  ['waiting', 'c9 paused before it started: it grants no leases until sluice resume c9\n'],
+])('pause says what happens to a change that is %s', async (phase, err) => {
+  const answers = { 'ops.rollout.pause': () => ({ change: 'c9', phase, paused: true, aborted: false }) };
+  expect(await cli(['pause', 'c9'], { answers })).toEqual({ exit: 0, out: '', err });
+});
+
 describe('label', () => {
   test('sets labels, and removes those with a trailing dash', async () => {
     const requests: unknown[] = [];

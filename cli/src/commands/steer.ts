@@ -37,9 +37,10 @@ const steer =
     );
   };
 
-export const pause = steer(
-  'pause',
-  (change) => `paused: nodes that have a lease will finish; continue with sluice resume ${change}`,
+export const pause = steer('pause', (change, phase) =>
+  phase === 'waiting'
+    ? `paused before it started: it grants no leases until sluice resume ${change}`
+    : `paused: nodes that have a lease will finish; continue with sluice resume ${change}`,
 );
 export const resume = steer('resume', () => 'resumed');
 export const abort = steer('abort', (change, phase) => {
