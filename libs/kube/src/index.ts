@@ -7,5 +7,6 @@ export type { ObjectEvent } from './events.js';
 export type { EvictionOutcome, PodBudget } from './eviction.js';
 export { Kube, type NodeListener } from './kube.js';
 export type { KubeNode, NodeChange, WriteOutcome } from './nodes.js';
+export type { KubePausable, PausableChange, PausableName } from './pausables.js';
 export type { KubePod } from './pods.js';
 export { slownessNote } from './slowness.js';

@@ -16,6 +16,7 @@ import { tellEvent } from './events.js';
 import { Follower, type FollowerOptions } from './follower.js';
 import { nodeOf, readNode, writeNode, type KubeNode } from './nodes.js';
 import type { RawList, RawObject } from './objects.js';
+import { readPausable, writePausable } from './pausables.js';
 import { podsOn, podsQuery } from './pods.js';
 import type { Right } from './rights.js';
 
@@ -31,6 +32,8 @@ export class Kube {
   readonly readSchemas = this.with(readSchemas);
   readonly node = this.with(readNode);
   readonly writeNode = this.with(writeNode);
+  readonly pausable = this.with(readPausable);
+  readonly writePausable = this.with(writePausable);
   readonly podsOn = this.with(podsOn);
   readonly evict = this.with(evictPod);
   readonly delete = this.with(deletePod);

@@ -1,8 +1,9 @@
 import { durationMs } from './duration.js';
 import type { DrainRule, DrainSpec } from './kinds/drain.js';
+import type { PauseSpec } from './kinds/pause.js';
 import { selects, type NodeSelector } from './selector.js';
 
-/** `spec.drain` of a pool, as a lease contains it. */
+/** `spec.drain` of a pool, as a lease contains it, with its `spec.pause`. */
 export type WrittenDrain = Readonly<Record<string, unknown>>;
 
 /** How to drain a node, with the defaults for everything that its pool does not set. */
@@ -16,6 +17,18 @@ export interface DrainPolicy {
   readonly only: { readonly podSelector: NodeSelector | undefined; readonly resources: readonly string[] } | undefined;
   readonly onTimeout: 'fail' | 'defer' | 'force';
   readonly onUncordon: 'restore' | 'give-up';
+  readonly pause: readonly PausedObject[];
+}
+
+/** An object that is paused while nodes are drained. */
+export interface PausedObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  /** Empty if it has none. */
+  readonly namespace: string;
+  readonly name: string;
+  /** It is not paused while one of these conditions is True. */
+  readonly waitWhile: readonly string[];
 }
 
 /** What a rule says about a pod. */
@@ -40,7 +53,7 @@ const SYSTEM_ORDER = 2_000_000;
 
 /** Reads settings that were checked when the pool was accepted. */
 export function parseDrain(fields: WrittenDrain): DrainPolicy {
-  const spec = fields as unknown as DrainSpec;
+  const spec = fields as unknown as DrainSpec & { readonly pause?: readonly PauseSpec[] };
   const grace = durationMs(spec.gracePeriod ?? '');
   return {
     graceSeconds: grace === undefined ? undefined : Math.max(1, Math.round(grace / 1_000)),
@@ -53,7 +66,19 @@ export function parseDrain(fields: WrittenDrain): DrainPolicy {
         : { podSelector: spec.only.podSelector, resources: spec.only.resources ?? [] },
     onTimeout: spec.onTimeout ?? 'fail',
     onUncordon: spec.onUncordon ?? 'restore',
+    pause: (spec.pause ?? []).map((one) => ({
+      ...one,
+      namespace: one.namespace ?? '',
+      waitWhile: one.waitWhile ?? ['Updating'],
+    })),
   };
+}
+
+/** Identifies a paused object, no matter by which version of its API. For messages, too. */
+export function pausedName({ apiVersion, kind, namespace, name }: Omit<PausedObject, 'waitWhile'>): string {
+  const [group = '', version] = apiVersion.split('/');
+  const of = version === undefined ? '' : `.${group}`;
+  return `${kind}${of} ${namespace === '' ? '' : `${namespace}/`}${name}`;
 }
 
 /** What to do with a pod, according to the first rule that matches it. */

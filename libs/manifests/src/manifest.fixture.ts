@@ -23,6 +23,7 @@ const sysctl = (spec: object): Manifest => manifestOf('Sysctl', { key: 'vm.swapp
 const args = (...all: unknown[]): Manifest => manifestOf('KernelArguments', { arguments: all });
 const SSH_KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ5lXwPqNQZLQ6Q0Hn0g2l0X0mBz0mJ7S3b8gq5D3vYk';
 const sshKeys = (...keys: unknown[]): Manifest => manifestOf('SshKeys', { user: 'core', keys });
+const MCP = { apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineConfigPool', name: 'worker' };
 const label63 = 'a'.repeat(63);
 
 /** Valid manifests, by what they show. */
@@ -74,6 +75,7 @@ export const GOOD: readonly (readonly [string, Manifest])[] = [
     }),
   ],
   ['a pool with empty drain settings', pool({ drain: {} })],
+  ['a pool that pauses objects', pool({ pause: [MCP, { ...MCP, namespace: 'a', waitWhile: [] }] })],
   [
     'a pool with editors',
     pool({
@@ -267,6 +269,24 @@ export const BAD: readonly (readonly [string, Manifest, string, string])[] = [
     'bad-duration',
   ],
   ['an unknown value of onTimeout', pool({ drain: { onTimeout: 'reboot' } }), 'spec.drain.onTimeout', 'unknown-word'],
+  [
+    'an object to pause without its name',
+    pool({ pause: [{ apiVersion: 'v1', kind: 'Thing' }] }),
+    'spec.pause[0].name',
+    'required',
+  ],
+  [
+    'an object to pause whose name is a path',
+    pool({ pause: [{ ...MCP, name: '../nodes/x' }] }),
+    'spec.pause[0].name',
+    'bad-object-name',
+  ],
+  [
+    'an object to pause whose API is a path',
+    pool({ pause: [{ ...MCP, apiVersion: 'a/../v1' }] }),
+    'spec.pause[0].apiVersion',
+    'bad-api-version',
+  ],
   ['a partial drain that selects no pods', pool({ drain: { only: {} } }), 'spec.drain.only', 'required'],
   [
     'a drain for a resource that is not extended',

@@ -7,6 +7,7 @@ import {
   parseDrain,
   parsePool,
   parseRolloutPolicy,
+  pausedName,
 } from './index.js';
 
 const fragment = (kind: string, spec: object): Fragment =>
@@ -35,6 +36,22 @@ test('drain settings are kept as written, and a drain that may be forced has twi
   expect(parsePool(fragment('Pool', { drainTimeout: '5m', drain: { onTimeout: 'defer' } })).drainMs).toBe(300_000);
 });
 
+test('what to pause is part of the drain settings, with its defaults', () => {
+  const { drain } = parsePool(
+    fragment('Pool', {
+      drain: { emptyDir: 'evict' },
+      pause: [{ apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineConfigPool', name: 'worker' }],
+    }),
+  );
+  const policy = parseDrain(drain);
+  expect(policy).toMatchObject({
+    emptyDir: 'evict',
+    pause: [{ name: 'worker', namespace: '', waitWhile: ['Updating'] }],
+  });
+  expect(policy.pause.map(pausedName)).toEqual(['MachineConfigPool.machineconfiguration.openshift.io worker']);
+  expect(pausedName({ apiVersion: 'v1', kind: 'Thing', namespace: 'apps', name: 'x' })).toBe('Thing apps/x');
+});
+
 test('a drain without settings evicts what it may, waits, and fails', () => {
   expect(parseDrain({})).toEqual({
     graceSeconds: undefined,
@@ -44,6 +61,7 @@ test('a drain without settings evicts what it may, waits, and fails', () => {
     only: undefined,
     onTimeout: 'fail',
     onUncordon: 'restore',
+    pause: [],
   });
   expect(parseDrain({ gracePeriod: '100ms' }).graceSeconds).toBe(1);
 });

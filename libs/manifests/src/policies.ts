@@ -18,7 +18,7 @@ export interface ParsedPool {
   readonly text: string;
   readonly applyMs: number;
   readonly drainMs: number;
-  /** The drain settings as written. The lease contains them, so that the drainer needs no pools. */
+  /** The drain settings as written, and what to pause. The lease contains them, so that the drainer needs no pools. */
   readonly drain: WrittenDrain;
   readonly drift: 'report' | 'overwrite' | 'repair';
   /** How long a silent node keeps its unit; undefined: forever. */
@@ -62,7 +62,7 @@ export function parsePool(fragment: Fragment): ParsedPool {
     applyMs: durationMs(spec.applyTimeout ?? '') ?? DEFAULT_POOL.applyMs,
     drainMs:
       (durationMs(spec.drainTimeout ?? '') ?? DEFAULT_POOL.drainMs) * (spec.drain?.onTimeout === 'force' ? 2 : 1),
-    drain: (spec.drain ?? {}) as WrittenDrain,
+    drain: { ...spec.drain, ...(spec.pause === undefined ? {} : { pause: spec.pause }) },
     drift: spec.drift ?? DEFAULT_POOL.drift,
     ignoreSilentMs: typeof spec.silentNodes === 'object' ? durationMs(spec.silentNodes.ignoreAfter) : undefined,
     countsSilentTargets: spec.silentNodes !== undefined,

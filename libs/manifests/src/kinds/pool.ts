@@ -3,6 +3,7 @@ import { Nested, NestedList, Optional } from '../shape/checked.js';
 import { CountOrPercent, Duration, patternForm, TextList, Word } from '../shape/forms.js';
 import { SHORT_NAME } from '../fragment-name.js';
 import { DrainSpec } from './drain.js';
+import { PauseSpec } from './pause.js';
 import { SelectingSpec, type Kind } from './kind.js';
 
 /** More nodes than any fleet has. A limit, so that typing errors are found. */
@@ -12,6 +13,8 @@ const LEAST_APPLY = '2s';
 const DRIFT_WAYS = ['report', 'overwrite', 'repair'] as const;
 /** Kubernetes requires a limit for nested lists. Nobody has this many groups. */
 const MOST_EDITORS = 64;
+/** Each is read in every round of a drain, and nobody needs more. */
+const MOST_PAUSED = 16;
 
 const GROUP = patternForm(
   'bad-group',
@@ -48,6 +51,8 @@ export class SilentNodesSpec {
     'How long a node may take to apply a config, probes included, such as `2m`; at least `2s`. Default: `2m`.',
   drainTimeout: 'How long a drain may take before `drain.onTimeout` applies. Default: `10m`.',
   drain: 'How nodes are drained with Kubernetes.',
+  pause:
+    'Kubernetes objects to pause (`spec.paused`) while nodes of the pool are being drained, such as a `MachineConfigPool` of OpenShift. An object that somebody else paused stays as it is.',
   drift:
     'What to do if files or settings on a node were changed by hand. `report`: report it, and keep changes from the node until it is undone. `overwrite`: report it, and let the next change overwrite it. `repair`: also repair it without a change, within the budget. Default: `report`.',
   silentNodes:
@@ -65,6 +70,7 @@ export class PoolSpec extends SelectingSpec {
   readonly applyTimeout?: string;
   @Optional() @Duration() readonly drainTimeout?: string;
   @Optional() @Nested(() => DrainSpec) readonly drain?: DrainSpec;
+  @Optional() @NestedList(() => PauseSpec, MOST_PAUSED) readonly pause?: readonly PauseSpec[];
   @Optional() @Word(DRIFT_WAYS) readonly drift?: (typeof DRIFT_WAYS)[number];
   @Optional() @Nested(() => SilentNodesSpec, 'count') readonly silentNodes?: 'count' | SilentNodesSpec;
   /**

@@ -14,7 +14,8 @@ import {
   type FactTable,
   type Now,
 } from '#libs/engine';
-import type { RequestOf } from '#libs/manifests';
+import { parseDrain, type RequestOf } from '#libs/manifests';
+import { withPauses } from './pauses.js';
 import { blockerOf, State, type Block, type Drain, type Strategy } from './state.js';
 import { view, writtenBlock } from './views.js';
 
@@ -56,8 +57,8 @@ export function drainCore(strategy: Strategy): Core<State, Input> {
   const withStrategy = (state: State): State => Object.assign(state, { strategy });
   return {
     name: 'drain',
-    version: 5,
-    migrations: { 2: fromBefore, 3: fromBefore, 4: fromBefore },
+    version: 6,
+    migrations: { 2: fromBefore, 3: fromBefore, 4: fromBefore, 5: fromBefore },
     reads,
     wantsTargets: false,
     initial: () => withStrategy(new State()),
@@ -77,14 +78,29 @@ const FACTS: FactTable<State> = {
     if (fact.phase !== 'draining') return;
     const { node, pool, change, lease, drainMs, drain: how = {}, at: since } = fact;
     const reboots = fact.actions.some(({ kind }) => kind === 'reboot');
-    const granted = { node, pool, change, lease, drainMs, how, reboots, since, sinceMs: readMs, termsMs: readMs };
+    const { pause: pauses } = parseDrain(how);
+    const granted = {
+      node,
+      pool,
+      change,
+      lease,
+      drainMs,
+      how,
+      pauses,
+      reboots,
+      since,
+      sinceMs: readMs,
+      termsMs: readMs,
+    };
     put(state, { ...granted, phase: 'draining', amended: 0, cordoned: false, pods: 0, blocked: undefined });
   },
   // The drain settings of the pool have changed: the drain in progress continues with the new ones.
   'node.lease.amended': (state, fact, { readMs: termsMs }) => {
     const { drainMs, drain: how = {} } = fact;
     const drain = drainOf(state, fact);
-    if (drain?.phase === 'draining') put(state, { ...drain, drainMs, how, termsMs, amended: drain.amended + 1 });
+    if (drain?.phase !== 'draining') return;
+    const pauses = withPauses(drain.pauses, parseDrain(how).pause);
+    put(state, { ...drain, drainMs, how, pauses, termsMs, amended: drain.amended + 1 });
   },
   'node.cordoned': (state, fact) => patch(state, fact, { cordoned: true, pods: fact.pods }),
   'node.drain.blocked': (state, fact) =>
@@ -202,19 +218,20 @@ function answer(draft: DrainDraft, { node, lease, evicted, by }: Request): Answe
   return answered({ node, lease: drain.lease });
 }
 
-interface EarlierDrain extends Omit<Drain, 'amended' | 'pods' | 'blocked'> {
+interface EarlierDrain extends Omit<Drain, 'amended' | 'pods' | 'blocked' | 'pauses'> {
   readonly blockedBy?: string;
   readonly blockedSince?: string;
 }
 
 /**
  * Version 2 had no amendments and no time of a block. Version 3 had no number of pods. Version 4 wrote '' for no
- * block.
+ * block. Version 5 paused nothing.
  */
 const fromBefore = (dumped: unknown): unknown =>
   (dumped as readonly EarlierDrain[]).map(({ blockedBy: by, blockedSince: since, ...drain }) => ({
     amended: 0,
     pods: 0,
+    pauses: [],
     ...drain,
     ...(by && since ? { blocked: { by, since } } : {}),
   }));

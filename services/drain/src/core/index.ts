@@ -13,6 +13,7 @@ export {
   type Scene,
   type Try,
 } from './eviction-plan.js';
+export { pauseStep, pausersOf, unpauseWrite, type PausableState, type Pauser, type PauseWrite } from './pauses.js';
 export { NodeReconciler, type EvictionResult, type ReconcileEffect } from './node-reconciler.js';
 export { drainUnderWay, type Block, type Drain, type Progress, type State, type Strategy } from './state.js';
 export { noteProgress } from './views.js';

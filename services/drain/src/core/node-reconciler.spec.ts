@@ -42,6 +42,7 @@ class Reconciler {
     since: '',
     drainMs: 600_000,
     how: {},
+    pauses: [],
     termsMs: 0,
     amended: 0,
     reboots: false,

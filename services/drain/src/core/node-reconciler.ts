@@ -1,6 +1,6 @@
 import type { DrainOutcome } from '#libs/contracts';
 import { asker, type Effects, type Program } from '#libs/engine';
-import { parseDrain } from '#libs/manifests';
+import { parseDrain, pausedName, type PausedObject } from '#libs/manifests';
 import { cordonWrite, uncordonWrite, wasTakenOff, type NodeCordon, type NodeWrite } from './cordon.js';
 import type { DrainObservation } from './drain.js';
 import {
@@ -14,6 +14,7 @@ import {
   type DrainPod,
   type Try,
 } from './eviction-plan.js';
+import { pauseStep, unpauseWrite, type PausableState, type Pauser, type PauseWrite } from './pauses.js';
 import { blockerOf, type Block, type BlockRecord, type Drain, type Progress } from './state.js';
 
 /**
@@ -26,9 +27,22 @@ interface ReconcilePort<N extends NodeCordon, P extends DrainPod> {
   'read-pods'(): readonly P[];
   /** The drain according to the ledger, read up to its end. */
   'read-drain'(): Drain | undefined;
+  /**
+   * The object as the API server has it now; `absent` if there is none, or no such kind. An error is an answer, because
+   * it must not keep a node cordoned.
+   */
+  'read-pausable'(args: { readonly object: PausedObject }): PausableRead;
+  /** The drains that need objects paused, according to the ledger, read up to its end. */
+  'read-pausers'(): readonly Pauser[];
   now(): ReconcileTime;
   /** Writes only if the Node has not changed since it was read. `written`: the write succeeded. */
   'write-node'(args: { readonly node: N; readonly write: NodeWrite }): 'written' | 'overtaken' | 'gone';
+  /** The same for an object to pause. */
+  'write-pausable'(args: {
+    readonly object: PausedObject;
+    readonly seen: PausableState;
+    readonly write: PauseWrite;
+  }): 'written' | 'overtaken' | 'gone';
   /** One result per eviction, in order. An error of one does not hide the results of the others. */
   evict(args: { readonly evictions: readonly Eviction<P>[] }): readonly EvictionResult[];
   /** Continues once it is in the ledger, or is known to be nothing new. */
@@ -36,6 +50,7 @@ interface ReconcilePort<N extends NodeCordon, P extends DrainPod> {
   show(args: { readonly progress: Progress }): void;
 }
 export type ReconcileEffect<N extends NodeCordon, P extends DrainPod> = Effects<ReconcilePort<N, P>>;
+type PausableRead = PausableState | 'absent' | Error;
 export interface ReconcileTime {
   readonly monotonicMs: number;
   /** For logs. */
@@ -55,13 +70,21 @@ type ReconcileProgram<N extends NodeCordon, P extends DrainPod, T> = Program<Rec
 
 /** Reconcile at least this often, in case a watch misses an event. */
 const GUARD_MS = 15_000;
+/** How soon to look again at an object that cannot be paused yet. */
+const PAUSE_AGAIN_MS = 5_000;
 /** A single failure may be a hiccup. */
 const SAY_AFTER = 2;
 
+/** The objects to pause for a lease, each as it was read; and the drains that need objects paused. */
+interface Pauses {
+  readonly objects: readonly (readonly [PausedObject, PausableRead])[];
+  readonly pausers: readonly Pauser[];
+}
+
 /**
- * Drains one node for one lease, and gives it back: it reads, decides, acts, and repeats. Each round reads the Node,
- * then its pods, then the lease up to the end of the ledger, and only then writes. So the API server refuses a write of
- * a copy that read earlier.
+ * Drains one node for one lease, and gives it back: it reads, decides, acts, and repeats. Each round reads the Node and
+ * the objects to pause, then its pods, then the lease up to the end of the ledger, and only then writes. So the API
+ * server refuses a write of a copy that read earlier.
  */
 export class NodeReconciler<N extends NodeCordon, P extends DrainPod> {
   private readonly ask = asker<ReconcilePort<N, P>>();
@@ -73,6 +96,7 @@ export class NodeReconciler<N extends NodeCordon, P extends DrainPod> {
   /** This copy has seen the drain blocked. */
   private sawBlock = false;
   private amended = 0;
+  private pauses: readonly PausedObject[] = [];
 
   /**
    * `phase` avoids reading pods when that is not needed. `self`: the pod that this process runs in, as namespace/name;
@@ -103,6 +127,8 @@ export class NodeReconciler<N extends NodeCordon, P extends DrainPod> {
   *reconcile(): ReconcileProgram<N, P, number> {
     const node = yield* this.ask({ do: 'read-node' });
     const phase = this.phase;
+    const objects: Pauses['objects'][number][] = [];
+    for (const object of this.pauses) objects.push([object, yield* this.ask({ do: 'read-pausable', object })]);
     // Before the node is cordoned, its pods prove nothing: more pods may be scheduled on it.
     const isCordoned = node !== undefined && cordonWrite(node, this.lease) === undefined;
     const pods = isCordoned && phase === 'draining' ? yield* this.ask({ do: 'read-pods' }) : [];
@@ -110,14 +136,22 @@ export class NodeReconciler<N extends NodeCordon, P extends DrainPod> {
     if (drain?.lease !== this.lease) return GUARD_MS;
     this.phase = drain.phase;
     this.seenBefore = drain.pods;
+    const { pauses: known } = this;
+    this.pauses = drain.pauses;
+    if (JSON.stringify(known) !== JSON.stringify(drain.pauses)) return 0;
     if (drain.phase === 'draining' && phase !== 'draining') return 0;
+    // Read before the lease was over, an object does not show what another copy may still pause for it.
+    if (drain.phase === 'uncordoning' && phase !== 'uncordoning' && objects.length > 0) return 0;
+    const pausers = objects.length === 0 ? [] : yield* this.ask({ do: 'read-pausers' });
     switch (drain.phase) {
       case 'draining':
-        return node === undefined ? yield* this.withoutNode(drain) : yield* this.drain(drain, node, pods);
+        return node === undefined
+          ? yield* this.withoutNode(drain)
+          : yield* this.drain(drain, node, pods, { objects, pausers });
       case 'drained':
-        return node === undefined ? GUARD_MS : yield* this.guard(drain, node);
+        return yield* this.guard(drain, node, { objects, pausers });
       case 'uncordoning':
-        return yield* this.giveBack(node);
+        return yield* this.giveBack(node, { objects, pausers });
       case 'stopped':
       case 'uncordoned':
         return GUARD_MS;
@@ -135,13 +169,16 @@ export class NodeReconciler<N extends NodeCordon, P extends DrainPod> {
     if (refused && failures === SAY_AFTER) yield* this.sayBlocked(block);
   }
 
-  private *drain(drain: Drain, node: N, pods: readonly P[]): ReconcileProgram<N, P, number> {
+  private *drain(drain: Drain, node: N, pods: readonly P[], pauses: Pauses): ReconcileProgram<N, P, number> {
     const policy = parseDrain(drain.how);
     if (drain.cordoned && wasTakenOff(node, this.lease) && policy.onUncordon === 'give-up') {
       const reason = 'somebody uncordoned the node, and its pool has drain.onUncordon: give-up';
       yield* this.sayStopped(drain, 'deferred', reason);
       return GUARD_MS;
     }
+    const paused = yield* this.pause(drain, pauses);
+    if (paused === 'again') return 0;
+    if (paused !== 'held') return yield* this.waitFor(drain, paused.reason, PAUSE_AGAIN_MS);
     const write = cordonWrite(node, this.lease);
     if (write !== undefined) {
       yield* this.ask({ do: 'write-node', node, write });
@@ -212,33 +249,76 @@ export class NodeReconciler<N extends NodeCordon, P extends DrainPod> {
   /**
    * The node is drained and changing: if somebody uncordons it now, pods may land on a node that is about to reboot.
    */
-  private *guard(drain: Drain, node: N): ReconcileProgram<N, P, number> {
-    if (!wasTakenOff(node, this.lease) || parseDrain(drain.how).onUncordon === 'give-up') return GUARD_MS;
-    const write = cordonWrite(node, this.lease);
-    if (write === undefined) return GUARD_MS;
-    yield* this.ask({ do: 'write-node', node, write });
-    return 0;
+  private *guard(drain: Drain, node: N | undefined, pauses: Pauses): ReconcileProgram<N, P, number> {
+    const isTakenOff = node !== undefined && wasTakenOff(node, this.lease);
+    const write =
+      isTakenOff && parseDrain(drain.how).onUncordon === 'restore' ? cordonWrite(node, this.lease) : undefined;
+    if (node !== undefined && write !== undefined) {
+      yield* this.ask({ do: 'write-node', node, write });
+      return 0;
+    }
+    return (yield* this.pause(drain, pauses)) === 'again' ? 0 : GUARD_MS;
   }
 
-  /** Without a Node, there is nothing to give back. */
-  private *giveBack(node: N | undefined): ReconcileProgram<N, P, number> {
+  /**
+   * Makes sure that everything that the pool names is paused. `again`: something was written, so read again. Otherwise
+   * the reason why something is not paused yet.
+   */
+  private *pause(
+    drain: Drain,
+    { objects, pausers }: Pauses,
+  ): ReconcileProgram<N, P, 'held' | 'again' | { readonly reason: string }> {
+    const wanted = new Set(parseDrain(drain.how).pause.map(pausedName));
+    for (const [object, seen] of objects) {
+      const name = pausedName(object);
+      if (!wanted.has(name)) continue;
+      if (seen instanceof Error) throw seen;
+      const about = (why: string) => ({ reason: `${name} cannot be paused yet: ${why}` });
+      if (seen === 'absent')
+        return about(`Kubernetes has no such object; create it, or remove it from spec.pause of Pool/${drain.pool}`);
+      const step = pauseStep(object, seen, { lease: this.lease, pool: drain.pool }, pausers);
+      if (step.type === 'held') continue;
+      if (step.type === 'wait') return about(step.reason);
+      yield* this.ask({ do: 'write-pausable', object, seen, write: step.write });
+      return step.type === 'restore' ? about(step.reason) : 'again';
+    }
+    return 'held';
+  }
+
+  /**
+   * Uncordons the Node, and unpauses what no other drain needs paused. Without a Node, there is nothing to uncordon.
+   */
+  private *giveBack(node: N | undefined, { objects, pausers }: Pauses): ReconcileProgram<N, P, number> {
     const write = node === undefined ? undefined : uncordonWrite(node, this.lease);
     if (node !== undefined && write !== undefined && (yield* this.ask({ do: 'write-node', node, write })) !== 'written')
       return 0;
+    for (const [object, seen] of objects) {
+      if (seen === 'absent') continue;
+      if (seen instanceof Error) throw seen;
+      const change = unpauseWrite(object, seen, this.lease, pausers);
+      if (change === undefined) continue;
+      const outcome = yield* this.ask({ do: 'write-pausable', object, seen, write: change });
+      if (outcome === 'overtaken') return 0;
+    }
     yield* this.say({ ...this.name, what: 'uncordoned' });
     return GUARD_MS;
   }
 
   /** Without a Node, nobody can tell whether its pods have ended: a person or the timeout decides. */
   private *withoutNode(drain: Drain): ReconcileProgram<N, P, number> {
-    const now = yield* this.ask({ do: 'now' });
     const reason = `Kubernetes has no Node named ${this.node}, so it is unknown which pods run on it`;
+    return yield* this.waitFor(drain, reason);
+  }
+
+  /** Nothing can be evicted now. Looks again soon, until the time of the drain is over. */
+  private *waitFor(drain: Drain, reason: string, mostMs = Infinity): ReconcileProgram<N, P, number> {
+    const now = yield* this.ask({ do: 'now' });
     const block = this.blockSince({ reason, budget: undefined, pods: [] }, now, drain.blocked);
     yield* this.ask({ do: 'show', progress: { ...this.progress(0), block } });
     yield* this.sayBlocked(block);
     const { timedOut, reconcileAtMs } = this.plan(drain, [], now);
     if (timedOut) yield* this.giveUp(drain, block.reason);
-    return Math.max(1, reconcileAtMs - now.monotonicMs);
+    return Math.max(1, Math.min(mostMs, reconcileAtMs - now.monotonicMs));
   }
 
   private *giveUp(drain: Drain, why: string): ReconcileProgram<N, P, void> {

@@ -1,5 +1,5 @@
 import { SortedSet, Table, UndoLog } from '#libs/engine';
-import type { WrittenDrain } from '#libs/manifests';
+import type { PausedObject, WrittenDrain } from '#libs/manifests';
 
 /** The drain of one lease, until its node is given back. */
 export interface Drain {
@@ -16,6 +16,8 @@ export interface Drain {
   readonly drainMs: number;
   /** The drain settings of the pool when the lease was granted or last amended. */
   readonly how: WrittenDrain;
+  /** What is paused for the lease: what its settings name now, and what they named before. */
+  readonly pauses: readonly PausedObject[];
   /** When this copy read these settings, monotonic. */
   readonly termsMs: number;
   /** How often the drain settings have changed since the lease was granted. */

@@ -79,6 +79,12 @@ export class DrainStage {
     return lease;
   }
 
+  /** Changes the drain settings of a lease, as an edit of its pool does. */
+  async amend(node: string, lease: string, settings: LeaseSettings): Promise<void> {
+    const { drain, drainMs = 600_000 } = settings;
+    await this.append(factOf('node.lease.amended', { ...this.of(node, lease), drainMs, drain: drain as never }));
+  }
+
   /** Settles the lease of a node, so that the node must be given back. */
   async settle(node: string, lease: string): Promise<void> {
     await this.append(

@@ -317,6 +317,7 @@ describeOnKube('a node in Kubernetes', (world) => {
       since: '',
       drainMs: 600_000,
       how: {},
+      pauses: [],
       termsMs: performance.now(),
       amended: 0,
       reboots: false,
@@ -330,6 +331,8 @@ describeOnKube('a node in Kubernetes', (world) => {
         kube: {
           node: (name) => kube.node(name),
           podsOn: (name) => kube.podsOn(name),
+          pausable: () => Promise.reject(new Error('it reads what to pause')),
+          writePausable: () => Promise.reject(new Error('it pauses')),
           evict: () => Promise.reject(new Error('it evicts')),
           delete: () => Promise.reject(new Error('it deletes')),
           onChange: () => () => undefined,
@@ -341,6 +344,7 @@ describeOnKube('a node in Kubernetes', (world) => {
         },
         logger: SILENT,
         self: undefined,
+        pausers: () => Promise.resolve([]),
         say: () => Promise.resolve(),
         show: () => undefined,
         // It reads the lease and pauses before it continues. When it reads again, the lease is over.

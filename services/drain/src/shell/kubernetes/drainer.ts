@@ -6,6 +6,7 @@ import {
   Drains,
   drainUnderWay,
   noteProgress,
+  pausersOf,
   type Drain,
   type Input,
   type Progress,
@@ -36,6 +37,7 @@ export class Drainer {
       logger,
       self,
       drainOf: (node) => ledger.query((state) => state.drains.get(node)),
+      pausers: () => ledger.query(pausersOf),
       say: async (sight) => void (await ledger.submit({ type: 'sight', sight })),
       show: (node, progress) => this.show(node, progress),
     };

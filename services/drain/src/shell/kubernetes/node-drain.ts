@@ -1,6 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { growingMs, Signal, UnavailableError } from '#libs/nats';
-import { FIELD_MANAGER, isMissingRight, KubeError, type Kube, type KubeNode, type KubePod } from '#libs/kube';
+import {
+  FIELD_MANAGER,
+  isMissingRight,
+  KubeError,
+  type Kube,
+  type KubeNode,
+  type KubePod,
+  type WriteOutcome,
+} from '#libs/kube';
+import { pausedName, type PausedObject } from '#libs/manifests';
 import { monotonicMs, wallTime, type Logger } from '#libs/process';
 import {
   BURST_MS,
@@ -12,18 +21,26 @@ import {
   type DrainEffect,
   type NodeCordon,
   type NodeWrite,
+  type PausableState,
+  type Pauser,
+  type PauseWrite,
   type Progress,
   type Sight,
 } from '../../core/index.js';
 
 /** What the drain of one node needs. */
 export interface DrainerParts {
-  readonly kube: Pick<Kube, 'node' | 'writeNode' | 'podsOn' | 'evict' | 'delete' | 'onChange'>;
+  readonly kube: Pick<
+    Kube,
+    'node' | 'writeNode' | 'pausable' | 'writePausable' | 'podsOn' | 'evict' | 'delete' | 'onChange'
+  >;
   readonly logger: Logger;
   /** The pod that this process runs in, as namespace/name; undefined outside Kubernetes. */
   readonly self: string | undefined;
   /** The drain of a node according to the ledger, read up to its end. */
   readonly drainOf: (node: string) => Promise<Drain | undefined>;
+  /** The drains that need objects paused, according to the ledger, read up to its end. */
+  readonly pausers: () => Promise<readonly Pauser[]>;
   /** Resolves when the observation is in the ledger, or turned out to be nothing new. */
   readonly say: (sight: Sight) => Promise<void>;
   readonly show: (node: string, progress: Progress) => void;
@@ -102,7 +119,7 @@ export class NodeDrain extends RunningDrain<NodeSnapshot, KubePod> {
   }
 
   private async perform(effect: DrainEffect<NodeSnapshot, KubePod>): Promise<unknown> {
-    const { kube, drainOf, say, show } = this.parts;
+    const { kube, drainOf, pausers, say, show } = this.parts;
     switch (effect.do) {
       case 'read-node':
         return seenNode(await kube.node(this.node));
@@ -110,10 +127,16 @@ export class NodeDrain extends RunningDrain<NodeSnapshot, KubePod> {
         return kube.podsOn(this.node);
       case 'read-drain':
         return drainOf(this.node);
+      case 'read-pausable':
+        return this.readPausable(effect.object);
+      case 'read-pausers':
+        return pausers();
       case 'now':
         return { monotonicMs: monotonicMs(), wall: wallTime() };
       case 'write-node':
         return this.write(effect.node.read, effect.write);
+      case 'write-pausable':
+        return this.writePausable(effect.object, effect.seen, effect.write);
       case 'evict':
         return Promise.all(effect.evictions.map((eviction) => this.evict(eviction)));
       case 'say':
@@ -149,7 +172,23 @@ export class NodeDrain extends RunningDrain<NodeSnapshot, KubePod> {
     }
   }
 
-  private async write(read: KubeNode, write: NodeWrite): Promise<'written' | 'overtaken' | 'gone'> {
+  private async readPausable(object: PausedObject): Promise<PausableState | 'absent' | Error> {
+    try {
+      const seen = await this.parts.kube.pausable(object);
+      return seen === 'absent' ? seen : { ...seen, setBySluice: isSetBySluice(seen.pausedBy) };
+    } catch (error) {
+      return error as Error;
+    }
+  }
+
+  private async writePausable(object: PausedObject, seen: PausableState, write: PauseWrite): Promise<WriteOutcome> {
+    const outcome = await this.parts.kube.writePausable(object, seen, write);
+    const about = { node: this.node, lease: this.lease, object: pausedName(object), ...write, outcome };
+    this.parts.logger.info(about, 'object to pause updated');
+    return outcome;
+  }
+
+  private async write(read: KubeNode, write: NodeWrite): Promise<WriteOutcome> {
     const outcome = await this.parts.kube.writeNode(read, write);
     this.parts.logger.info({ node: this.node, lease: this.lease, ...write, outcome }, 'Node updated');
     return outcome;
@@ -163,6 +202,10 @@ function seenNode(read: KubeNode | undefined): NodeSnapshot | undefined {
     read,
     unschedulable,
     annotations,
-    setBySluice: unschedulableBy.length === 0 || unschedulableBy.includes(FIELD_MANAGER),
+    setBySluice: isSetBySluice(unschedulableBy),
   };
 }
+
+/** Without field managers, the mark alone decides. */
+const isSetBySluice = (managers: readonly string[]): boolean =>
+  managers.length === 0 || managers.includes(FIELD_MANAGER);

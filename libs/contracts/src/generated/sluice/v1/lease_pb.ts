@@ -111,7 +111,7 @@ export type LeaseGranted = Message<"sluice.v1.LeaseGranted"> & {
   free: boolean;
 
   /**
-   * how to drain, from the pool's spec.drain; absent without a drain
+   * how to drain, from the pool's spec.drain and spec.pause; absent without a drain
    *
    * @generated from field: optional google.protobuf.Struct drain = 16;
    */
