@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describeOnKube, NEVER_ENDS, nodePath, podPath, until } from '#libs/testing';
+import { PAUSE_ANNOTATION } from '#libs/contracts';
+import { describeOnKube, establish, NEVER_ENDS, nodePath, OTHER_DEFINITIONS, podPath, until } from '#libs/testing';
 import { startFleet, type Fleet } from '../e2e/fleet.js';
 import { file, health, manifest, pool } from '../e2e/manifests.js';
 
@@ -203,5 +204,65 @@ describeOnKube('a fleet of real processes on Kubernetes', (world) => {
     await world.scene.removeBudget('core-held');
     await until(() => fleet.folders.files(held)['/etc/deferred.conf'] === 'v1\n', 'the node follows');
     await until(async () => (await cordoned()).length === 0, 'no node is cordoned');
+  });
+
+  test('a MachineConfigPool that two pools name is paused while their nodes change, through kill -9 of both copies', async () => {
+    const { api } = world.scene;
+    await establish(api, OTHER_DEFINITIONS);
+    const path = '/apis/machineconfiguration.openshift.io/v1/machineconfigpools';
+    const object = { apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineConfigPool' };
+    const [ours, theirs] = [`${path}/worker`, `${path}/theirs`];
+    await api.create(path, { ...object, metadata: { name: 'worker' }, spec: {} });
+    await api.create(path, { ...object, metadata: { name: 'theirs' }, spec: { paused: true } });
+    const isPaused = async (one: string): Promise<boolean> => (await api.get(one))?.spec?.['paused'] === true;
+    const before = (await api.get(theirs))?.metadata.resourceVersion;
+    const pause = [
+      { ...object, name: 'worker' },
+      { ...object, name: 'theirs' },
+    ];
+    await fleet.ended(
+      await fleet.apply(...(['edge', 'core'] as const).map((name) => pool(name, POOLS[name], { pause }))),
+    );
+    const nodes = [...fleet.nodesOf('edge'), ...fleet.nodesOf('core')];
+    await populate(nodes);
+    const [mine = ''] = fleet.nodesOf('core');
+    const [held = ''] = podsOf(mine);
+    await api.remove(podPath(held));
+    await world.scene.pod(held, { node: mine, annotations: { [NEVER_ENDS]: '' } });
+    const wrong: string[] = [];
+    fleet.gate.meanwhile = async (node, files) => {
+      if (files['/etc/paused.conf'] !== undefined && !(await isPaused(ours))) wrong.push(node);
+    };
+    const killAll = async (): Promise<void> => {
+      for (const copy of ['drain', 'drain-2']) await fleet.processes.kill(copy);
+      for (const copy of ['drain', 'drain-2']) fleet.startService(copy);
+    };
+    const change = await fleet.apply(
+      manifest('File', 'paused', {
+        nodeSelector: { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: nodes }] },
+        path: '/etc/paused.conf',
+        content: 'v1\n',
+      }),
+    );
+    // Right after the pause, before or while the nodes are drained.
+    await until(() => isPaused(ours), 'it is paused');
+    await killAll();
+    for (const node of fleet.nodesOf('edge'))
+      await until(() => fleet.folders.files(node)['/etc/paused.conf'] === 'v1\n', `${node} has the file`);
+    expect([await isPaused(ours), fleet.folders.files(mine)['/etc/paused.conf']]).toEqual([true, undefined]);
+    await fleet.when('drains', mine, ({ state }) => state === 'draining');
+    await api.remove(podPath(held));
+    // Around the uncordon and the unpause of the last nodes.
+    await fleet.when('leases', mine, ({ phase }) => phase === 'uncordoning' || phase === 'released');
+    await killAll();
+    expect(await fleet.ended(change)).toMatchObject({ phase: 'committed', nodes: nodes.length });
+    await until(async () => !(await isPaused(ours)), 'it is unpaused');
+    for (const node of nodes) await fleet.when('leases', node, ({ phase }) => phase === 'released');
+    expect((await api.get(ours))?.metadata.annotations?.[PAUSE_ANNOTATION]).toBeUndefined();
+    expect([wrong, await isPaused(theirs), (await api.get(theirs))?.metadata.resourceVersion]).toEqual([
+      [],
+      true,
+      before,
+    ]);
   });
 });

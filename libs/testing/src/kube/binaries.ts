@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { buildOnce } from '#libs/process';
 import { whyNoGo } from '../go.js';
+import { sources } from './sources.js';
 
 /** The paths of the programs of a control plane. */
 export interface KubeBinaries {
@@ -64,7 +65,7 @@ async function build(folder: string): Promise<string> {
   const out = join(folder, 'bin');
   await mkdir(out);
   await run('nice', ['-n', '10', 'go', 'build', '-ldflags', flags, '-o', `${out}/`, ...PACKAGES], {
-    cwd: modules(),
+    cwd: sources('modules'),
     env: { ...process.env, ...SETTINGS },
     maxBuffer: 1 << 24,
   });
@@ -76,12 +77,6 @@ function cacheFolder(): string {
   const cacheHome = process.env['XDG_CACHE_HOME'] ?? '';
   const base = cacheHome === '' ? join(process.env['HOME'] ?? homedir(), '.cache') : cacheHome;
   const digest = createHash('sha256');
-  for (const file of ['go.mod', 'go.sum']) digest.update(readFileSync(join(modules(), file)));
+  for (const file of ['go.mod', 'go.sum']) digest.update(readFileSync(join(sources('modules'), file)));
   return join(base, 'sluice', 'kube', `${VERSION}-${digest.digest('hex').slice(0, 12)}`);
-}
-
-/** Not next to the sources: the build has no go.mod. */
-function modules(): string {
-  const here = __dirname.split(/[\\/]dist[\\/]/);
-  return join(here.length > 1 ? join(here[0] as string, 'libs/testing/src/kube') : __dirname, 'modules');
 }

@@ -1,8 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
+import { sources } from './sources.js';
 import { until } from '../until.js';
 import type { KubeApi, KubeObject } from './kube-api.js';
+
+/** Definitions of other projects, each unchanged. */
+export const OTHER_DEFINITIONS = sources('definitions');
 
 const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 

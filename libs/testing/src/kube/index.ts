@@ -5,5 +5,5 @@ export { KubeScene, nodePath, podPath, type PodFields } from './scene.js';
 export { Kubelet, NEVER_ENDS } from './kubelet.js';
 export { Scheduler } from './scheduler.js';
 export { describeOnKube, type KubeWorld } from './kube-fixture.js';
-export { establish } from './custom-resources.js';
+export { establish, OTHER_DEFINITIONS } from './custom-resources.js';
 export { whyNoKube } from './binaries.js';
