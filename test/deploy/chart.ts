@@ -109,6 +109,14 @@ export const VALUES: Readonly<Record<string, object>> = {
     gateway: { enabled: false },
     applier: { enabled: false },
   },
+  'objects to pause': {
+    drain: {
+      pausable: [
+        { group: 'machineconfiguration.openshift.io', resource: 'machineconfigpools', names: ['worker', 'infra'] },
+        { group: 'cluster.x-k8s.io', resource: 'machinedeployments', names: ['edge'], namespace: 'default' },
+      ],
+    },
+  },
   'your own images, replicas and scheduling': {
     imagePullSecrets: [{ name: 'pull' }],
     image: { repository: 'registry.example:5000/sluice', tag: 'v1' },

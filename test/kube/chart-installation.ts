@@ -75,14 +75,21 @@ export class ChartInstallation {
   }
 
   /** Like `kubectl auth can-i` for a service account. */
-  async canI(account: string, verb: string, resource: string, namespace = ''): Promise<boolean> {
+  async canI(account: string, verb: string, resource: string, namespace = '', object = ''): Promise<boolean> {
     const [whole = '', subresource = ''] = resource.split('/');
-    const [name = '', ...group] = whole.split('.');
+    const [plural = '', ...group] = whole.split('.');
     const made = await this.cluster.api.create('/apis/authorization.k8s.io/v1/subjectaccessreviews', {
       spec: {
         user: userOf(account),
         groups: ['system:serviceaccounts', `system:serviceaccounts:${NAMESPACE}`, 'system:authenticated'],
-        resourceAttributes: { verb, group: group.join('.'), resource: name, subresource, namespace },
+        resourceAttributes: {
+          verb,
+          group: group.join('.'),
+          resource: plural,
+          subresource,
+          namespace,
+          name: object,
+        },
       },
     });
     return (made.status as { readonly allowed: boolean }).allowed;

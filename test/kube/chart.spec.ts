@@ -143,6 +143,33 @@ describeWith(['helm'], 'the chart', () =>
         expect([verb, resource, await installation.canI(account, verb, resource)]).toEqual([verb, resource, false]);
     });
 
+    test('the drain service may pause exactly the objects that the values name', async () => {
+      await installation.run(
+        'upgrade',
+        'sluice',
+        CHART,
+        '--set-json',
+        `drain=${JSON.stringify((VALUES['objects to pause'] as { readonly drain: object }).drain)}`,
+      );
+      const rights: (readonly [verb: string, resource: string, namespace: string, name: string])[] = [
+        ['get', 'machineconfigpools.machineconfiguration.openshift.io', '', 'worker'],
+        ['patch', 'machineconfigpools.machineconfiguration.openshift.io', '', 'infra'],
+        ['patch', 'machinedeployments.cluster.x-k8s.io', 'default', 'edge'],
+        ['patch', 'machineconfigpools.machineconfiguration.openshift.io', '', 'master'],
+        ['list', 'machineconfigpools.machineconfiguration.openshift.io', '', ''],
+        ['delete', 'machineconfigpools.machineconfiguration.openshift.io', '', 'worker'],
+        ['patch', 'machinedeployments.cluster.x-k8s.io', 'sluice', 'edge'],
+        ['patch', 'machinedeployments.cluster.x-k8s.io', 'default', 'other'],
+      ];
+      const may = (): Promise<readonly boolean[]> =>
+        Promise.all(rights.map((right) => installation.canI('sluice-drain', ...right)));
+      // The API server sees new rules a moment later.
+      await until(async () => (await may()).slice(0, 3).every(Boolean), 'the rights are granted');
+      expect(await may()).toEqual([true, true, true, false, false, false, false, false]);
+      await installation.run('upgrade', 'sluice', CHART, '--reset-values');
+      await until(async () => !(await may()).some(Boolean), 'the rights are gone');
+    });
+
     testWith(['kubectl'], 'kubectl auth can-i says the same', async () => {
       const kubectl = async (...args: readonly string[]): Promise<string> =>
         (
