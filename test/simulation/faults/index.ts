@@ -15,6 +15,7 @@ import * as troubles from './troubles.js';
 import { pausedTargets, unreachableTargets } from './unreachable-targets.js';
 import { meddlingPeople } from './kubernetes/meddling-people.js';
 import { otherOperators } from './kubernetes/other-operators.js';
+import { pausingPools } from './kubernetes/pausing-pools.js';
 import { troubledApi } from './kubernetes/troubled-api.js';
 import { troubledPods } from './kubernetes/troubled-pods.js';
 import { unreadyNodes } from './kubernetes/unready-nodes.js';
@@ -87,4 +88,5 @@ export const KUBERNETES_FAULTS: readonly Fault[] = [
   unreadyNodes,
   troubledApi,
   otherOperators,
+  pausingPools,
 ];

@@ -2,6 +2,7 @@ import { CORDON_ANNOTATION, cordonAnnotationOf, KEEP_CORDONED_ANNOTATION } from 
 import type { EvictionResult } from '../../../services/drain/src/core/index.js';
 import { Chance } from '../world/chance.js';
 import type { Surroundings } from '../world/surroundings.js';
+import { Pausables } from './pausables.js';
 import { Workloads, type SimPod } from './workloads.js';
 
 export type Writer = 'sluice' | 'person' | 'kubelet';
@@ -44,6 +45,7 @@ export class Cluster {
   readonly chance: Chance;
   readonly nodes = new Map<string, NodeObject>();
   readonly workloads: Workloads;
+  readonly pausables: Pausables;
   away = false;
   /**
    * Share of writes that fail with an error although they happened, or that did not happen; and share of evictions that
@@ -62,6 +64,7 @@ export class Cluster {
   constructor(readonly world: Surroundings) {
     this.chance = new Chance(world.seed, 'kubernetes');
     this.workloads = new Workloads(this);
+    this.pausables = new Pausables(world);
   }
 
   /** Registers a Node, possibly in place of one that was deleted. */
@@ -194,6 +197,7 @@ export class Cluster {
         );
     }
     this.workloads.endTrouble();
+    this.pausables.undoInterference();
     this.notifyWatchers(undefined);
   }
 }

@@ -1,3 +1,4 @@
+import type { PausedObject } from '#libs/manifests';
 import { backOffMs, drive } from '#libs/engine';
 import {
   BURST_MS,
@@ -10,6 +11,8 @@ import {
   type Input,
   type NodeCordon,
   type NodeWrite,
+  type PausableState,
+  pausersOf,
   type State,
 } from '../../../services/drain/src/core/index.js';
 import type { ServiceCopy } from '../world/service-copy.js';
@@ -101,7 +104,8 @@ class SimNodeDrain extends RunningDrain<NodeSnapshot, SimPod> {
   private carry(effect: SimEffect, answer: Reply, fail: (error: Error) => void): void {
     const reply: Reply = (known) => {
       if (this.stopped) return;
-      if (known instanceof ApiTrouble) fail(known);
+      // What comes of a read of an object to pause is an answer, even an error.
+      if (known instanceof ApiTrouble && effect.do !== 'read-pausable') fail(known);
       else answer(known);
     };
     switch (effect.do) {
@@ -128,6 +132,10 @@ class SimNodeDrain extends RunningDrain<NodeSnapshot, SimPod> {
         return cluster.ask(() => this.readPods(), reply);
       case 'read-drain':
         return copy.query((state) => state.drains.get(this.node), reply);
+      case 'read-pausable':
+        return cluster.ask(() => this.readPausable(effect.object), reply);
+      case 'read-pausers':
+        return copy.query((state) => (cluster.world.mutant?.overlooksPausers === true ? [] : pausersOf(state)), reply);
       case 'now':
         return reply({
           monotonicMs: copy.monotonicMs,
@@ -135,6 +143,12 @@ class SimNodeDrain extends RunningDrain<NodeSnapshot, SimPod> {
         });
       case 'write-node':
         return cluster.ask(() => this.write(effect), reply, true);
+      case 'write-pausable':
+        return cluster.ask(
+          () => cluster.pausables.write(effect.object.name, effect.write, 'sluice', effect.seen),
+          reply,
+          true,
+        );
       case 'evict':
         return this.evict(effect, reply);
       case 'say':
@@ -153,6 +167,21 @@ class SimNodeDrain extends RunningDrain<NodeSnapshot, SimPod> {
     if (read === undefined) return undefined;
     const { unschedulable, annotations, setBy } = read;
     return { read, unschedulable, annotations, setBySluice: this.forgetsFound || setBy !== 'person' };
+  }
+
+  private readPausable({ name }: PausedObject): PausableState | 'absent' {
+    const read = this.cluster.pausables.objects.get(name);
+    if (read === undefined) return 'absent';
+    const { uid, paused, annotations, setBy, updating } = read;
+    return {
+      uid,
+      revision: String(read.revision),
+      paused,
+      annotations,
+      setBySluice: this.cluster.world.mutant?.forgetsPauser === true || setBy !== 'person',
+      conditions: updating ? ['Updating'] : [],
+      isBehind: false,
+    };
   }
 
   private readPods(): readonly SimPod[] {

@@ -13,6 +13,7 @@ import { oneLease } from './one-lease.js';
 import { ownedFragments } from './owned-fragments.js';
 import { ownPace } from './own-pace.js';
 import { paused } from './paused.js';
+import { pauses } from './pauses.js';
 import { probes } from './probes.js';
 import { recovery } from './recovery.js';
 import { running } from './running.js';
@@ -39,6 +40,7 @@ export const newOracles = (): readonly Oracle[] => [
   drainedFirst(),
   cordons(),
   podBudgets(),
+  pauses(),
   knownNodes,
   signsOfLife,
   leasePhases(),

@@ -1,5 +1,5 @@
 import type { Fact } from '#libs/contracts';
-import { drainCore } from '../../../services/drain/src/core/index.js';
+import { drainCore, type State as DrainState } from '../../../services/drain/src/core/index.js';
 import type { State as MergerState } from '../../../services/merger/src/core/index.js';
 import type { State as SchedulerState } from '../../../services/scheduler/src/core/index.js';
 import type { AnyKind } from '../world/services.js';
@@ -300,6 +300,32 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: 'pod budgets',
     on: { kubernetes: true, actors: among('changes', 'troubled-pods') },
     deletesRefused: true,
+  },
+  {
+    name: 'the drain service does not see that other drains need an object paused',
+    caughtBy: 'I5 pauses',
+    on: { kubernetes: true, actors: among('changes', 'pausing-pools') },
+    overlooksPausers: true,
+  },
+  {
+    name: 'the drain service takes every pause for its own',
+    caughtBy: 'I5 pauses',
+    on: { kubernetes: true, actors: among('changes', 'pausing-pools') },
+    forgetsPauser: true,
+  },
+  {
+    name: 'a node is given back without unpausing anything',
+    caughtBy: 'I5 pauses',
+    on: { kubernetes: true, actors: among('changes', 'pausing-pools') },
+    service: altering('drain', (core) => ({
+      evolve: (state, entry) => {
+        core.evolve(state, entry);
+        const { drains } = state as DrainState;
+        const { fact } = entry;
+        const drain = fact.type === 'node.lease.uncordoning' ? drains.get(fact.node) : undefined;
+        if (drain !== undefined) drains.set(drain.node, { ...drain, pauses: [] });
+      },
+    })),
   },
   {
     name: 'a copy that takes over does not check the views',

@@ -89,6 +89,19 @@ export function poolThatIgnoresSilence(chance: Chance, kubernetes: boolean): obj
   return { apply: [kubernetes ? withDrain(chance, impatient) : impatient] };
 }
 
+/** A pool whose drains pause one or two objects. Two pools may name the same one. */
+export function poolThatPauses(chance: Chance, name: string): object {
+  const { spec, ...rest } = withDrain(chance, pool(chance, name));
+  const names = chance.pick([['workers'], ['workers'], ['others'], ['workers', 'others'], ['others', 'workers']]);
+  const pause = names.map((each) => ({
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineConfigPool',
+    name: each,
+    ...(chance.flip(0.2) ? { waitWhile: [] } : {}),
+  }));
+  return { apply: [{ ...rest, spec: { ...(spec as object), pause } }] };
+}
+
 function pool(chance: Chance, name: string): Manifest {
   const matchLabels = name === 'zone-a' ? { zone: 'a' } : { role: chance.flip(0.9) ? name : 'none' };
   const maxUnavailable = chance.pick([1, 1, 2, 2, 3, '50%']);

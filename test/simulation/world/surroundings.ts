@@ -62,6 +62,10 @@ export interface PlantedFaults {
   readonly deletesRefused?: boolean;
   /** No pods are found on nodes that are drained. */
   readonly overlooksPods?: boolean;
+  /** The drain service does not see that other drains need an object paused. */
+  readonly overlooksPausers?: boolean;
+  /** Objects count as paused by Sluice, without checking who did it. */
+  readonly forgetsPauser?: boolean;
   /**
    * The inventory receives no changes of Nodes, and does not notice that its watch broke, after which it would list
    * them again.

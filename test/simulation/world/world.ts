@@ -3,6 +3,7 @@ import type { Answer, ViewKey } from '#libs/engine';
 import type { Journal } from '../../../services/applier/src/core/index.js';
 import { hear, hearReport } from '../../../services/inventory/src/core/index.js';
 import { Cluster, type NodeObject, type Writer } from '../kubernetes/cluster.js';
+import type { PausableObject } from '../kubernetes/pausables.js';
 import type { SimPod } from '../kubernetes/workloads.js';
 import { SimNode } from './sim-node.js';
 import { Outside } from './outside.js';
@@ -21,6 +22,8 @@ export interface Oracle {
   onAnswer?(world: World, input: object, answer: Answer): void;
   /** A Node object was written by this writer. */
   onNodeWrite?(world: World, before: NodeObject, after: NodeObject, by: Writer): void;
+  /** An object that drains pause was written by this writer. */
+  onPauseWrite?(world: World, before: PausableObject, after: PausableObject, by: Writer | 'controller'): void;
   /** A pod was ended at the request of Sluice. */
   onPodEnd?(world: World, pod: SimPod, how: 'evict' | 'delete'): void;
   /** A machine is about to take an action. */
@@ -47,6 +50,8 @@ export class World extends Surroundings {
   readonly occurrences = new Map<string, number[]>();
   /** Called with each fact, after the oracles. */
   readonly listeners: ((fact: Fact) => void)[] = [];
+  /** Called when Sluice has paused an object. */
+  readonly pauseListeners: (() => void)[] = [];
   /** When the last report of each node was stored. */
   readonly reportedMs = new Map<string, number>();
   /** When the last fact was appended. */
@@ -64,6 +69,10 @@ export class World extends Surroundings {
     this.cluster = kubernetes ? new Cluster(this) : undefined;
     if (this.cluster !== undefined) {
       this.cluster.onWrite = (...write) => this.observe((oracle) => oracle.onNodeWrite?.(this, ...write));
+      this.cluster.pausables.onWrite = (before, after, by) => {
+        this.observe((oracle) => oracle.onPauseWrite?.(this, before, after, by));
+        if (by === 'sluice' && !before.paused && after.paused) for (const listener of this.pauseListeners) listener();
+      };
       this.cluster.onPodEnd = (pod, how) => this.observe((oracle) => oracle.onPodEnd?.(this, pod, how));
     }
     this.copies = copiesOf(this, copiesEach, this.cluster, mutant?.service);
