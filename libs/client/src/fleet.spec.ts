@@ -78,3 +78,26 @@ describe('a missing bucket', () => {
     }
   });
 });
+
+describe('a service that does not answer', () => {
+  const nats = natsFixture();
+
+  test('may still act on a request, unless the request only reads', async () => {
+    const fleet = await connectFleet({ servers: nats.server.url, timeoutMs: 300 });
+    const bus = await connectBus({ servers: nats.server.url, name: 'spec' });
+    try {
+      bus.nc.subscribe('ops.>');
+      await bus.nc.flush();
+      const question = async (subject: string) =>
+        fleet.request(subject, {}).catch((error: unknown) => (error as Error).message.replace(/^.*: is/, 'is'));
+      expect(await question('ops.node.why')).toBe('is the service running?');
+      expect(await question('ops.config.plan')).toBe('is the service running?');
+      expect(await question('ops.rollout.abort')).toBe(
+        'is the service running? It may still act on the request: check before you repeat it',
+      );
+    } finally {
+      await bus.close();
+      await fleet.close();
+    }
+  });
+});

@@ -262,15 +262,19 @@ export class FleetClient {
     const halted = (await pingServices(this.bus))
       .filter((service) => service.halted !== '')
       .map((service) => `${service.name} has stopped deciding: ${service.halted}`);
-    const question = isNoResponders(error)
-      ? 'is the service running?'
-      : 'is the service running? It may still act on the request: check before you repeat it';
+    const question =
+      isNoResponders(error) || ONLY_READS.test(subject)
+        ? 'is the service running?'
+        : 'is the service running? It may still act on the request: check before you repeat it';
     const why = halted.length > 0 ? halted.join('; ') : question;
     return new NoConnectionError(`no service answers ${subject} at ${this.server} (${error.message}): ${why}`, {
       cause: error,
     });
   }
 }
+
+/** The requests that change nothing, so repeating them is safe. */
+const ONLY_READS = /\.(?:why|plan|diff|get|list)$/;
 
 function permissionViolation(error: unknown): Error | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause)
