@@ -93,6 +93,7 @@ function makeFolder(path: string): void {
  */
 function makeClosed(path: string): void {
   makeFolder(path);
+  if (!statSync(path).isDirectory()) throw new Error(`${path} is not a folder: choose another one with --data`);
   const mark = join(path, MARK);
   const [{ mode, uid }, isMarked] = [statSync(path), existsSync(mark)];
   if (!isMarked && readdirSync(path).length > 0)

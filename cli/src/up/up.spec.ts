@@ -127,6 +127,12 @@ describe('the data folder', () => {
     expect([modeOf(others), readdirSync(others, { recursive: true })]).toEqual([mode, before]);
   });
 
+  test('is not a file', () => {
+    const file = join(path, 'file');
+    writeFileSync(file, 'theirs');
+    expect(() => takeDataFolder(file)).toThrow(/file is not a folder: .*--data/);
+  });
+
   test('is not a folder to which every user may write, although it is empty', () => {
     const shared = join(path, 'shared');
     mkdirSync(shared);
