@@ -396,7 +396,7 @@ describe('the resources of the network operator', () => {
       'VRFRouteConfiguration/a: skipped vni: it needs routeTarget as well',
       'VRFRouteConfiguration/a: skipped import[0].eq: unsupported field',
       'VRFRouteConfiguration/a: skipped somethingNew: unsupported field',
-      'skipped MirrorTarget: unsupported kind; supported kinds are MachineConfig, BGPPeering, VRFRouteConfiguration, Layer2NetworkConfiguration, RoutingTable, MachineConfiguration, NodeDisruptionPolicy',
+      'skipped MirrorTarget: unsupported kind; supported kinds are MachineConfig, BGPPeering, VRFRouteConfiguration, Layer2NetworkConfiguration, RoutingTable, MachineConfiguration, NodeDisruptionPolicy, and those of batch.sdewan.akraino.org/v1alpha1',
       'skipped Vrf/a: spec.import[0].cidr must be the address of the network: did you mean 10.0.0.0/8?',
     ]);
   });

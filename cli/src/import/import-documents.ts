@@ -5,6 +5,7 @@ import { fieldsAt, ImportReport, type Fields, type ImportResult } from './import
 import { importMachineConfigs } from './machine-config.js';
 import { importNodeDisruptionPolicy } from './node-disruption-policy.js';
 import { Place } from './place.js';
+import { importSdewan, isFunctionDeployment, isSdewanKind, SDEWAN } from './sdewan.js';
 
 const BY_KIND: Readonly<Record<string, (document: Fields, report: ImportReport) => void>> = {
   VRFRouteConfiguration: importVrf,
@@ -29,7 +30,10 @@ const API_VERSIONS: Readonly<Record<string, string>> = {
   [PEERING]: SCHIFF,
 };
 
-/** Converts resources of MCO and of the network operator to manifests. Reports and skips what Sluice would reject. */
+/**
+ * Converts resources of MCO, of the network operator and of the SD-EWAN controller to manifests. Reports and skips what
+ * Sluice would reject.
+ */
 export function importDocuments(documents: readonly unknown[]): ImportResult {
   const report = new ImportReport();
   const all = latest(
@@ -47,9 +51,17 @@ export function importDocuments(documents: readonly unknown[]): ImportResult {
     const kind = String(document['kind']);
     const read = Object.hasOwn(BY_KIND, kind) ? BY_KIND[kind] : undefined;
     if (read !== undefined) read(document, report);
-    else if (!TOGETHER.includes(kind))
-      report.skip(kind, `unsupported kind; supported kinds are ${[...TOGETHER, ...Object.keys(BY_KIND)].join(', ')}`);
+    else if (!TOGETHER.includes(kind) && !isSdewanKind(kind) && !isFunctionDeployment(document))
+      report.skip(
+        kind,
+        `unsupported kind; supported kinds are ${[...TOGETHER, ...Object.keys(BY_KIND)].join(', ')}, and those of ${SDEWAN}`,
+      );
   }
+  importSdewan(
+    all.filter(({ kind }) => isSdewanKind(String(kind))),
+    all.filter(isFunctionDeployment),
+    report,
+  );
   const networks = all.filter(({ kind }) => kind === LAYER2);
   for (const document of all.filter(({ kind }) => kind === PEERING)) importPeering(document, report, networks);
   const words: string[] = [];
@@ -75,7 +87,7 @@ const nameOf = (document: Fields): string =>
 /** A document of another API version is skipped as a whole, because its fields may mean something else. */
 function isReadable(document: Fields, report: ImportReport): boolean {
   const [kind, apiVersion] = [String(document['kind']), document['apiVersion']];
-  const version = Object.hasOwn(API_VERSIONS, kind) ? API_VERSIONS[kind] : undefined;
+  const version = Object.hasOwn(API_VERSIONS, kind) ? API_VERSIONS[kind] : isSdewanKind(kind) ? SDEWAN : undefined;
   const isOther = version !== undefined && apiVersion !== undefined && apiVersion !== version;
   if (isOther) report.skip(nameOf(document), `unsupported apiVersion ${JSON.stringify(apiVersion)}; use ${version}`);
   else if (version !== undefined || Object.hasOwn(BY_KIND, kind)) {

@@ -19,7 +19,13 @@ export class ImportReport implements ImportResult {
   add(kind: string, name: string, spec: Fields): void {
     const label = this.nameFor(kind, name);
     this.nameByPlace.set(`${kind}/${name}`, label);
-    this.manifests.push({ apiVersion: 'sluice.dev/v1alpha1', kind, metadata: { name: label }, spec });
+    this.addNamed(kind, label, {}, spec);
+  }
+
+  /** With a name that is valid and unique. */
+  addNamed(kind: string, name: string, labels: Fields, spec: Fields): void {
+    const metadata = { name, ...(Object.keys(labels).length === 0 ? {} : { labels }) };
+    this.manifests.push({ apiVersion: 'sluice.dev/v1alpha1', kind, metadata, spec });
   }
 
   /** The name of an imported fragment: its name in the source, or a name that is derived from it. */

@@ -104,7 +104,7 @@ export function registerChanges({ program, action }: Registry): void {
     program
       .command('import')
       .description(
-        'convert resources of the OpenShift Machine Config Operator or the das-schiff network operator to fragments, offline; reports what it skips on stderr',
+        'convert resources of the OpenShift Machine Config Operator, the das-schiff network operator or the SD-EWAN controller to fragments, offline; reports what it skips on stderr',
       ),
   ).action(action(async () => (await import('../commands/import.js')).importFragments));
   program
