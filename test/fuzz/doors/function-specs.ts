@@ -11,7 +11,7 @@ const PEER = {
   crypto_proposal: ['strong'],
 };
 
-/** A valid spec of every kind of object of a network function. */
+/** A valid spec of every kind for network functions. */
 export const FUNCTION_SPECS: Readonly<Record<string, Example>> = {
   Mwan3Policy: { nodeSelector: NOBODY, members: [{ network: 'wan1', metric: 1, weight: '3' }] },
   Mwan3Rule: { nodeSelector: NOBODY, policy: 'balanced', dest_port: 443, sticky: '1' },
@@ -28,4 +28,9 @@ export const FUNCTION_SPECS: Readonly<Record<string, Example>> = {
   CNFRouteRule: { nodeSelector: NOBODY, src: '10.0.0.0/8', not: true, prio: 100, fwmark: '0x1f', table: 'main' },
   NetworkFirewallRule: { nodeSelector: NOBODY, src: 'eth0', proto: 'icmp', icmp_type: ['any'], target: 'DROP' },
   SdewanApplication: { nodeSelector: NOBODY, iplist: ['10.0.0.1'] },
+  // Hosts are addresses, so that nothing is looked up.
+  CNFService: { nodeSelector: NOBODY, fullname: '192.0.2.1', port: 443, dport: '8443' },
+  CNFLocalService: { nodeSelector: NOBODY, localservice: '10.0.0.1', remoteservice: '192.0.2.1', remoteport: 80 },
+  CNFHubSite: { nodeSelector: NOBODY, type: 'Device', subnet: '10.0.0.0/8', devicepip: '10.9.0.1' },
+  ResolvedName: { addresses: ['192.0.2.1', '192.0.2.2'] },
 };
