@@ -57,6 +57,15 @@ export class FunctionStandIn {
   onCall: (call: string) => void = () => undefined;
   /** Every call, as `PUT mwan3/v1/policies/a`. */
   readonly calls: string[] = [];
+  /** What it says about itself, by module. */
+  readonly modules: Record<string, unknown> = {
+    conntrack: { count: 0 },
+    interface: [{ name: 'wan1', ip: '192.0.2.1' }],
+    ipsec: { InitConnection: 'success', details: [] },
+    route: [],
+    rule: [],
+    wan: [{ name: 'wan1', status: 'online' }],
+  };
   /** Every service action, as `restart mwan3`. */
   readonly services: string[] = [];
   logins = 0;
@@ -159,6 +168,7 @@ export class FunctionStandIn {
     const [, , sdewan, ...rest] = segments;
     if (sdewan !== 'sdewan') return { status: 404, text: '' };
     if (rest.join('/') === 'v1/services') return { status: 200, json: { services: SERVICE_NAMES } };
+    if (rest[0] === 'v1' && rest[1] === 'status') return this.status(method, rest[2]);
     if (rest[0] === 'v1' && rest[1] === 'service') return this.service(method, rest[2] ?? '', body);
     return this.object(method, rest, body);
   }
@@ -186,6 +196,14 @@ export class FunctionStandIn {
       return refused({ code: 400, message: 'Field[action] checked failed: wrong action' });
     this.services.push(`${String(action)} ${name}`);
     return { status: 200, text: '{"message":"success"}' };
+  }
+
+  private status(method: string, module: string | undefined): Answer {
+    if (method !== 'GET') return refused({ code: 405, message: 'Method Not Allowed' });
+    const all = Object.entries(this.modules).map(([name, status]) => ({ name, status }));
+    if (module === undefined) return { status: 200, json: all };
+    const one = all.find(({ name }) => name === module);
+    return one === undefined ? refused({ code: 400, message: 'Bad request URI' }) : { status: 200, json: one };
   }
 
   private object(method: string, rest: readonly string[], body: string): Answer {

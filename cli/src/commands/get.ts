@@ -6,6 +6,7 @@ import { changeNotFound } from '../change/change-not-found.js';
 import { changeStatus, type ChangeStatus } from '../change/change-status.js';
 import { getDrift } from './get-drift.js';
 import { getObjects } from './get-objects.js';
+import { getTargetStatus } from './get-target-status.js';
 import { warningOfMissing } from '../connection/missing-services.js';
 import { nodeNameOf } from '../input/arguments.js';
 import { EXIT, UsageError, type ExitCode } from '../output/exit.js';
@@ -36,21 +37,24 @@ const ALIASES: ReadonlyMap<string, Resource> = new Map(
 
 /** In the object store, not in a bucket. */
 const OBJECTS: readonly string[] = ['objects', 'object'];
+/** Written by the appliers of targets, and no view of the ledger. */
+const TARGET_STATUS: readonly string[] = ['target-status', 'target-statuses', 'cnfstatus'];
 /** Computed for one node, not read from a bucket. */
 const POLICY: readonly string[] = ['disruption-policy', 'disruption-policies', 'disruptionpolicy'];
 
 /**
- * `sluice get nodes|pools|fragments|changes|known-bad|leases|objects [NAME]`, `sluice get drift [NODE]`, and
- * `sluice get disruption-policy NODE`.
+ * `sluice get nodes|pools|fragments|changes|known-bad|leases|objects [NAME]`, `sluice get drift|target-status [NODE]`,
+ * and `sluice get disruption-policy NODE`.
  */
 export async function get(session: Session, word: string, name: string | undefined): Promise<ExitCode> {
   if (word === 'drift') return warningOfMissing(session, () => getDrift(session, name));
   if (OBJECTS.includes(word)) return getObjects(session, name);
+  if (TARGET_STATUS.includes(word)) return getTargetStatus(session, name);
   if (POLICY.includes(word)) return warningOfMissing(session, () => getDisruptionPolicy(session, name));
   const what = RESOURCES.find((one) => one === word) ?? ALIASES.get(word);
   if (what === undefined)
     throw new UsageError(
-      `unknown resource ${JSON.stringify(word)}; ${knownWords(word, 'resources', [...RESOURCES, 'drift', 'objects', POLICY[0] as string])}`,
+      `unknown resource ${JSON.stringify(word)}; ${knownWords(word, 'resources', [...RESOURCES, 'drift', 'objects', 'target-status', POLICY[0] as string])}`,
     );
   return warningOfMissing(session, () => show(session, what, name));
 }

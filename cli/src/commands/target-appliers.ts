@@ -58,7 +58,7 @@ export async function targetAppliers({ io }: Session, command: Command): Promise
       await pause(AGAIN_MS, io.interrupted);
     }
   }
-  const stop = served && inventory.start({ clock: served.clock, checkMs }, served.replace);
+  const stop = served && inventory.start({ clock: served.clock, checkMs, report: served.report }, served.replace);
   await aborted(io.interrupted);
   stop?.();
   await served?.stop();

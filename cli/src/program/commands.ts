@@ -150,9 +150,12 @@ export function registerFleet({ program, action }: Registry): void {
   program
     .command('get')
     .description(
-      'list resources, or show one: nodes, pools, fragments, changes, known-bad, leases, drift, objects, or disruption-policy NODE',
+      'list resources, or show one: nodes, pools, fragments, changes, known-bad, leases, drift, objects, target-status, or disruption-policy NODE',
     )
-    .argument('<resource>', 'nodes, pools, fragments, changes, known-bad, leases, drift, objects or disruption-policy')
+    .argument(
+      '<resource>',
+      'nodes, pools, fragments, changes, known-bad, leases, drift, objects, target-status or disruption-policy',
+    )
     .argument('[name]', 'the name, ID or hash of one resource; drift, disruption-policy: the node')
     .action(action(async () => (await import('../commands/get.js')).get));
   program

@@ -27,9 +27,11 @@ import {
   kvStream,
   kvSubject,
   type ListedObject,
+  listTargetStatuses,
   listViews,
   needsTls,
   type NewObject,
+  type TargetStatus,
   NoJetStreamError,
   NoLeaderError,
   Objects,
@@ -159,6 +161,11 @@ export class FleetClient {
   /** Puts an object into the object store. Returns false if it was there already. */
   upload(object: NewObject): Promise<boolean> {
     return this.reached(() => this.objectStore.put(object));
+  }
+
+  /** What targets elsewhere say about themselves, by node. */
+  targetStatuses(): Promise<ReadonlyMap<string, TargetStatus>> {
+    return this.read(() => listTargetStatuses(this.bus));
   }
 
   /** All objects in the object store. */

@@ -9,6 +9,7 @@ export * from './errors.js';
 export { type BusMessage, busMessage, isDeletion, messageText, plainHeaders } from './messages.js';
 export { type ListedObject, type NewObject, type ObjectInfo, Objects, ObjectStoreFullError } from './objects.js';
 export type { PoisonRecord } from './poison.js';
+export * from './target-status.js';
 export type { ServiceNote } from './service-notes.js';
 export { Signal, growingMs, pause, pipelined } from './signal.js';
 export { type ReadOptions, StreamReader, lastOf, readAll } from './stream-reader.js';

@@ -11,6 +11,7 @@ import {
   CHANGES,
   CONFIGS,
   JOURNALS,
+  TARGET_STATUS,
   LEADERS,
   LEDGER,
   LEDGER_SUBJECTS,
@@ -137,6 +138,8 @@ function askedStreams(options: TopologyOptions): readonly StreamSpec[] {
     bucketStream(base, CONFIGS, { allow_msg_ttl: true }),
     bucketStream(base, TARGETS, { allow_msg_ttl: true }),
     bucketStream(base, JOURNALS),
+    // A value that nobody writes again is about a target that nobody serves any more.
+    bucketStream(base, TARGET_STATUS, { max_age: nanos(DAY_MS) }),
     bucketStream(base, LEADERS, {
       max_age: nanos(leaderTtlMs),
       duplicate_window: nanos(Math.min(leaderTtlMs, 120_000)),

@@ -84,7 +84,9 @@ describeOnKube('the definitions of custom resources', (world) => {
     const messageOf = async (what: string): Promise<string> =>
       ((await dryRun(BAD.find(([name]) => name === what)?.[1] as Manifest)).body as { readonly message: string })
         .message;
-    expect(await messageOf('a probe with two checks')).toContain('exactly one of tcp, http, exec, file is needed');
+    expect(await messageOf('a probe with two checks')).toContain(
+      'exactly one of tcp, http, exec, file, function is needed',
+    );
     expect(await messageOf('In without values')).toContain('In and NotIn need at least one value');
     expect(await messageOf('a reload without a unit')).toContain('reload and restart need a unit');
     expect(await messageOf('a pool named default')).toContain('a Pool cannot be named default');

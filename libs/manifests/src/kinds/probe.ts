@@ -1,7 +1,7 @@
 import { About, Fields } from '../shape/description.js';
 import { Nested, Optional } from '../shape/checked.js';
 import { ExactlyOne } from '../shape/checked.js';
-import { Duration, Exactly, patternForm, Text, Whole, WholeList, type TextForm } from '../shape/forms.js';
+import { Duration, Exactly, patternForm, Text, Whole, WholeList, Word, type TextForm } from '../shape/forms.js';
 import { Command } from './exec.js';
 import { FILE_PATH } from '../path.js';
 import { NodeSpec, type Kind } from './kind.js';
@@ -30,6 +30,9 @@ const PATTERN: TextForm = {
   },
   schema: { format: 'regex', maxLength: MAX_PATTERN },
 };
+
+/** The modules of a network function that say whether they work. */
+const PROBED_MODULES = ['ipsec'];
 
 /** A TCP connection that can be opened. */
 @Fields({
@@ -64,8 +67,14 @@ export class FileProbe {
   @Optional() @Exactly(true, 'wrong-type') readonly absent?: true;
 }
 
+/** What a module of a network function says about itself. */
+@Fields({ module: '`ipsec`: it works if every connection is up or is being set up.' })
+export class FunctionProbe {
+  @Word(PROBED_MODULES) readonly module!: string;
+}
+
 /** A condition that must hold after a change, or the change is not confirmed. */
-@ExactlyOne('tcp', 'http', 'exec', 'file')
+@ExactlyOne('tcp', 'http', 'exec', 'file', 'function')
 @About(
   'A check that runs before and after a change. If it is new or changed, or passed before, it must pass after the change. Otherwise the node rolls back.',
 )
@@ -74,6 +83,7 @@ export class FileProbe {
   http: 'Succeeds if the answer to a GET request has an expected status.',
   exec: 'Succeeds if the command exits with 0.',
   file: 'Succeeds if a file has a certain content, or does not exist.',
+  function: 'Succeeds if a module of a network function (SD-EWAN CNF) says that it works.',
   timeout:
     'How long one attempt may take, such as `5s`. Less than two thirds of the `applyTimeout` of the pool. Default: `5s`.',
   retries: 'How many more attempts are made after a failed one. Before a change, none is made. Default: 3.',
@@ -85,6 +95,7 @@ export class ProbeSpec extends NodeSpec {
   @Optional() @Nested(() => HttpProbe) readonly http?: HttpProbe;
   @Optional() @Nested(() => Command) readonly exec?: Command;
   @Optional() @Nested(() => FileProbe) readonly file?: FileProbe;
+  @Optional() @Nested(() => FunctionProbe) readonly function?: FunctionProbe;
   @Optional() @Duration() readonly timeout?: string;
   @Optional() @Whole(0, 100) readonly retries?: number;
   @Optional()

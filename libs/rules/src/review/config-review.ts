@@ -183,13 +183,17 @@ function parentsOf(path: string): readonly string[] {
   return segments.map((_, i) => `/${segments.slice(0, i + 1).join('/')}`);
 }
 
+/** The probes that not every node can run. */
+const PARTICULAR_PROBES = ['exec', 'function'];
+
 function entryCapabilities(entry: ConfigEntry, capabilities: readonly string[]): readonly Reason[] {
   const fragment = fragmentId(entry);
   const needed = [
     { capability: `kind:${entry.kind}`, field: 'kind' },
-    ...(entry.kind === 'Probe' && Object.hasOwn(entry.spec, 'exec')
-      ? [{ capability: 'probe:exec', field: 'spec.exec' }]
-      : []),
+    ...PARTICULAR_PROBES.filter((type) => entry.kind === 'Probe' && Object.hasOwn(entry.spec, type)).map((type) => ({
+      capability: `probe:${type}`,
+      field: `spec.${type}`,
+    })),
     ...networkNeeds(entry),
   ];
   return needed

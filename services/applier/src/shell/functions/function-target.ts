@@ -12,6 +12,7 @@ import { CALL_TIMEOUT_MS, type TargetStorage } from '../targets/target-storage.j
 import { FUNCTION_CAPABILITIES, functionBackends } from './function-backend.js';
 import { FunctionClient, SERVICES, type FunctionAddress, type FunctionAnswer, type Method } from './function-client.js';
 import { FunctionServices } from './function-services.js';
+import { FunctionStatus, whyModuleFails, type FunctionStatusReport } from './function-status.js';
 
 /** One replica of a network function. */
 export interface FunctionReplica extends Omit<FunctionAddress, 'callTimeoutMs'> {
@@ -25,6 +26,8 @@ export interface Timing {
   readonly clock: Clock;
   /** How often to ask whether it answers. */
   readonly checkMs: number;
+  /** Shows what a target says about itself; left out if nobody looks. */
+  readonly report?: ((node: string, status: FunctionStatusReport) => Promise<void>) | undefined;
 }
 
 /** A replica as a target of an applier. */
@@ -33,10 +36,10 @@ export function functionTarget({ name, labels, ...address }: FunctionReplica, ti
     node: name,
     labels,
     settings: JSON.stringify(address),
-    capabilities: [...FUNCTION_CAPABILITIES, 'kind:Probe'],
+    capabilities: [...FUNCTION_CAPABILITIES, 'kind:Probe', 'probe:function'],
     kinds: KINDS,
     open: (storage, onChange) =>
-      Promise.resolve(opened({ ...address, callTimeoutMs: CALL_TIMEOUT_MS }, storage, onChange, timing)),
+      Promise.resolve(opened({ ...address, callTimeoutMs: CALL_TIMEOUT_MS }, storage, onChange, { ...timing, name })),
   };
 }
 
@@ -44,14 +47,25 @@ function opened(
   address: FunctionAddress,
   storage: TargetStorage,
   onChange: OnReachChange,
-  { clock, checkMs }: Timing,
+  { clock, checkMs, report, name }: Timing & { readonly name: string },
 ): OpenTarget {
   const ending = new AbortController();
   const plain = new FunctionClient(address, ending.signal);
-  const reach = new Reach({ ask: async () => void (await plain.call('GET', SERVICES)), onChange, everyMs: checkMs });
+  const status = new FunctionStatus({
+    client: plain,
+    report: (found) => report?.(name, found) ?? Promise.resolve(),
+    clock: () => performance.now(),
+  });
+  const ask = async (): Promise<void> => {
+    await plain.call('GET', SERVICES);
+    if (report !== undefined) void status.look();
+  };
+  const reach = new Reach({ ask, onChange, everyMs: checkMs });
   const client = new TargetClient(address, ending.signal, reach, storage);
   const services = new FunctionServices(client);
-  const probes = new TargetProbes(reach, clock, ending.signal);
+  const probes = new TargetProbes(reach, clock, ending.signal, {
+    whyModuleFails: (module, timeoutMs) => whyModuleFails(client, module, timeoutMs),
+  });
   const backends = new Map(functionBackends(client).map((backend) => [backend.kind, backend]));
   return {
     reach,

@@ -20,6 +20,8 @@ export interface ProbeSurroundings {
   readonly probeNetworks: ProbeNetworks;
   readonly fileSystems: FileSystems;
   readonly ending: AbortSignal;
+  /** Why a module of a network function does not work; left out if this is an applier of something else. */
+  readonly whyModuleFails?: (module: string, timeoutMs: number) => Promise<string | undefined>;
 }
 
 /** One way to check whether the node works. */
@@ -170,6 +172,17 @@ export const execProbe: ProbeType = {
     const { passed, reason } = await runCommand(argvOf(spec, 'exec'), { root, timeoutMs, ending });
     return passed ? undefined : reason;
   },
+};
+
+/** `function {module}`: a module of a network function says that it works. */
+export const functionProbe: ProbeType = {
+  field: 'function',
+  check: ({ module }, { whyModuleFails }) => {
+    if (whyModuleFails === undefined)
+      throw new RefusedError('node', 'a function probe needs the applier of a network function');
+    if (typeof module !== 'string') throw new RefusedError('content', 'function.module is missing');
+  },
+  tryOnce: async ({ module }, { whyModuleFails }, timeoutMs) => await whyModuleFails?.(String(module), timeoutMs),
 };
 
 /** No config is larger. */

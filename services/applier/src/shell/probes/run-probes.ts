@@ -6,6 +6,7 @@ import {
   CutShortError,
   type ProbeSurroundings,
   execProbe,
+  functionProbe,
   httpProbe,
   type ProbeType,
   tcpProbe,
@@ -88,7 +89,7 @@ function timingOf(entry: ConfigEntry): { readonly timeoutMs: number; readonly re
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Every type of probe, by the field of its spec. */
-const PROBE_TYPES: readonly ProbeType[] = [tcpProbe, httpProbe, execProbe, fileProbe, reachProbe];
+const PROBE_TYPES: readonly ProbeType[] = [tcpProbe, httpProbe, execProbe, fileProbe, functionProbe, reachProbe];
 
 /** The type of a probe and its part of the spec. Throws Refused unless it has exactly one. */
 export function typeOf(entry: ConfigEntry): {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { connectNodeBus } from '#libs/client';
-import { Journals, serverTimeMs, Shards, type Bus } from '#libs/nats';
+import { Journals, serverTimeMs, Shards, writeTargetStatus, type Bus, type TargetStatus } from '#libs/nats';
 import type { Log } from '../../core/index.js';
 import type { Clock } from '../ports.js';
 import { runTarget, type Target } from './run-target.js';
@@ -24,6 +24,8 @@ export interface ServeOptions {
 export interface ServedTargets {
   /** The time of the NATS server. Targets use it. */
   readonly clock: Clock;
+  /** Shows what a target says about itself. */
+  readonly report: (node: string, status: Pick<TargetStatus, 'modules' | 'failure'>) => Promise<void>;
   /** These targets exist now. Labels and addresses may have changed. */
   replace(targets: readonly Target[]): void;
   /** Stops, and hands all targets over to other copies. */
@@ -75,6 +77,8 @@ export async function serveTargets(options: ServeOptions): Promise<ServedTargets
   await shards.start();
   return {
     clock: clock.read,
+    report: (node, status) =>
+      writeTargetStatus(connection, { node, at: new Date(clock.read()).toISOString(), ...status }),
     replace: (targets) => set.replace(targets),
     stop: async () => {
       await set.stop();

@@ -6,19 +6,22 @@ import type { ProbeSurroundings } from '../probes/probe-types.js';
 import { checkProbe, runProbes } from '../probes/run-probes.js';
 import type { Reach } from './reach.js';
 
+type TargetSurroundings = Omit<ProbeSurroundings, 'root' | 'fileSystems'>;
+
 /** The probes that need nothing from the machine on which they run. */
 const TYPES = ['http', 'tcp'];
 
 /** Runs the probes of a target from here. */
 export class TargetProbes {
-  private readonly surroundings: Omit<ProbeSurroundings, 'root' | 'fileSystems'>;
+  private readonly surroundings: TargetSurroundings;
 
   constructor(
     private readonly reach: Pick<Reach, 'look'>,
     private readonly clock: Clock,
     ending: AbortSignal,
+    more: Pick<ProbeSurroundings, 'whyModuleFails'> = {},
   ) {
-    this.surroundings = { allowExec: false, probeNetworks: new ProbeNetworks(), ending };
+    this.surroundings = { allowExec: false, probeNetworks: new ProbeNetworks(), ending, ...more };
   }
 
   check(entry: ConfigEntry): void {
