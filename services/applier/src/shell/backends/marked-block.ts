@@ -2,34 +2,67 @@
  * Lines of Sluice in a file that others write too. They are between two marks at the top of the file, so that the lines
  * of others stay unchanged byte for byte when they are removed.
  */
-const begin = (name: string): string => `# BEGIN Sluice ${name}\n`;
-const end = (name: string): string => `# END Sluice ${name}\n`;
+const begin = (name: string): string => `# BEGIN Sluice ${name}`;
+const end = (name: string): string => `# END Sluice ${name}`;
+/** A whole line. Editors of other systems may have changed its end. */
+const MARK = /(?<![^\n])(# (?:BEGIN|END) Sluice [^\r\n]*)\r?\n/g;
 
-/** The lines of a block; undefined if the text has no block of that name. */
-export function blockOf(text: string, name: string): readonly string[] | undefined {
-  const place = placeOf(text, name);
-  if (place === undefined) return undefined;
-  const inside = text.slice(place.from + begin(name).length, place.to - end(name).length);
-  return inside === '' ? [] : inside.slice(0, -1).split('\n');
+interface Place {
+  readonly from: number;
+  readonly to: number;
 }
 
-export function withBlock(text: string, name: string, lines: readonly string[]): string {
-  const block = `${begin(name)}${lines.map((line) => `${line}\n`).join('')}${end(name)}`;
-  const place = placeOf(text, name);
-  return place === undefined ? block + text : text.slice(0, place.from) + block + text.slice(place.to);
-}
-
-export function withoutBlock(text: string, name: string): string {
-  const place = placeOf(text, name);
-  return place === undefined ? text : text.slice(0, place.from) + text.slice(place.to);
+interface Block extends Place {
+  readonly lines: readonly string[];
 }
 
 /**
- * A mark is at the start of a line. One without its end mark does not count, so that no lines of others are removed.
+ * The lines of each block of that name. Normally there is at most one. There are more if somebody wrote the file twice
+ * into itself, for example.
  */
-function placeOf(text: string, name: string): { readonly from: number; readonly to: number } | undefined {
-  const from = text.startsWith(begin(name)) ? 0 : text.indexOf(`\n${begin(name)}`) + 1;
-  if (from === 0 && !text.startsWith(begin(name))) return undefined;
-  const last = text.indexOf(`\n${end(name)}`, from);
-  return last === -1 ? undefined : { from, to: last + 1 + end(name).length };
+export const blocksOf = (text: string, name: string): readonly (readonly string[])[] =>
+  placesOf(text, name).map(({ lines }) => lines);
+
+/** With one block of that name: in the place of the first one, or at the top. */
+export function withBlock(text: string, name: string, lines: readonly string[]): string {
+  const block = [begin(name), ...lines, end(name)].map((line) => `${line}\n`).join('');
+  const { from, to } = placesOf(text, name)[0] ?? { from: 0, to: 0 };
+  return withoutBlocks(text.slice(0, from), name) + block + withoutBlocks(text.slice(to), name);
 }
+
+/** Also without marks that have no counterpart: two of them could become a block with the lines of others in it. */
+export function withoutBlocks(text: string, name: string): string {
+  const rest = without(text, placesOf(text, name));
+  return without(
+    rest,
+    marksOf(rest).filter(({ line }) => line === begin(name) || line === end(name)),
+  );
+}
+
+const without = (text: string, places: readonly Place[]): string =>
+  places.reduceRight((rest, { from, to }) => rest.slice(0, from) + rest.slice(to), text);
+
+/**
+ * A mark without its counterpart does not count, and no other mark is inside a block, so that no lines of others are
+ * removed.
+ */
+function placesOf(text: string, name: string): readonly Block[] {
+  const places: Block[] = [];
+  let open: Place | undefined;
+  for (const mark of marksOf(text)) {
+    if (mark.line === end(name) && open !== undefined) {
+      const lines = text.slice(open.to, mark.from).split('\n').slice(0, -1);
+      places.push({ from: open.from, to: mark.to, lines });
+    }
+    open = mark.line === begin(name) ? mark : undefined;
+  }
+  return places;
+}
+
+/** The marks of all names. */
+const marksOf = (text: string): readonly (Place & { readonly line: string })[] =>
+  [...text.matchAll(MARK)].map((found) => ({
+    line: found[1] ?? '',
+    from: found.index,
+    to: found.index + found[0].length,
+  }));

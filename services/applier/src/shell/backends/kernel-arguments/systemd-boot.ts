@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Surroundings } from '../../ports.js';
-import { blockOf, withBlock, withoutBlock } from '../marked-block.js';
+import { blocksOf, withBlock, withoutBlocks } from '../marked-block.js';
 import { putFile } from '../paths/path-changes.js';
 import { contentAt, pathStateAt } from '../paths/path-state.js';
 import type { BootLoader } from './boot-loader.js';
@@ -26,8 +26,8 @@ export class SystemdBoot implements BootLoader {
   async differs(name: string, args: readonly string[]): Promise<string | undefined> {
     const line = lineOf(args);
     for (const path of this.entries()) {
-      const lines = blockOf(await this.textAt(path), mark(name));
-      if (lines?.length !== 1 || lines[0] !== line) return `${path} does not have ${args.join(' ')}`;
+      const [lines = [], ...more] = blocksOf(await this.textAt(path), mark(name));
+      if (lines.length !== 1 || lines[0] !== line || more.length > 0) return `${path} does not have ${args.join(' ')}`;
     }
     return undefined;
   }
@@ -38,12 +38,12 @@ export class SystemdBoot implements BootLoader {
 
   async remains(name: string): Promise<string | undefined> {
     for (const path of this.entries())
-      if (blockOf(await this.textAt(path), mark(name)) !== undefined) return `its arguments are still in ${path}`;
+      if (blocksOf(await this.textAt(path), mark(name)).length > 0) return `its arguments are still in ${path}`;
     return undefined;
   }
 
   async clear(name: string): Promise<void> {
-    await this.change((text) => withoutBlock(text, mark(name)));
+    await this.change((text) => withoutBlocks(text, mark(name)));
   }
 
   private async change(changed: (text: string) => string): Promise<void> {

@@ -10,7 +10,7 @@ import {
   type SaveContext,
   type Surroundings,
 } from '../../ports.js';
-import { blockOf, withBlock, withoutBlock } from '../marked-block.js';
+import { blocksOf, withBlock, withoutBlocks } from '../marked-block.js';
 import { normalized } from '../paths/rooted-path.js';
 import { removeLeftovers, putDirectory, putFile, remove } from '../paths/path-changes.js';
 import { isInstead } from '../paths/path-differences.js';
@@ -78,7 +78,7 @@ class SshKeysBackend implements Backend {
       madeFolder: folder.state === 'absent' || others.some(({ madeFolder }) => madeFolder),
       ...((await isInPasswd(this.root, user.name)) === true ? { localHome: user.home } : {}),
     };
-    if (blockOf((await this.text(user)) ?? '', name) !== undefined)
+    if (blocksOf((await this.text(user)) ?? '', name).length > 0)
       throw new RefusedError('node', `${user.file} already has keys of ${name} that this applier did not write`);
     return { kind: this.kind, was: { ...was }, made: [] };
   }
@@ -94,7 +94,7 @@ class SshKeysBackend implements Backend {
     const text = await this.text({ file });
     await removeLeftovers(this.root, file);
     if (text !== undefined) {
-      const rest = withoutBlock(text, nameOfKey(key));
+      const rest = withoutBlocks(text, nameOfKey(key));
       if (rest === '' && was.madeFile) await remove(this.root, file);
       else if (rest !== text) await this.write(file, rest);
     }
@@ -103,7 +103,7 @@ class SshKeysBackend implements Backend {
 
   async differsFromOriginal(key: string, was: Json): Promise<string | undefined> {
     const { file } = await this.placeOf(key, was as unknown as SshKeysOriginal);
-    return blockOf((await this.text({ file })) ?? '', nameOfKey(key)) === undefined
+    return blocksOf((await this.text({ file })) ?? '', nameOfKey(key)).length === 0
       ? undefined
       : `its keys are still in ${file}`;
   }
@@ -138,8 +138,10 @@ class SshKeysBackend implements Backend {
 
   async differs(entry: ConfigEntry): Promise<string | undefined> {
     const user = await this.user(entry);
-    const block = blockOf((await this.text(user)) ?? '', this.title(entry));
+    const [block, ...more] = blocksOf((await this.text(user)) ?? '', this.title(entry));
     if (block === undefined) return `its keys are missing in ${user.file}`;
+    // An old copy would keep a key that was removed.
+    if (more.length > 0) return `its keys are ${more.length + 1} times in ${user.file}`;
     const keys = keysOf(entry);
     return block.length === keys.length && block.every((line, i) => line === keys[i])
       ? undefined

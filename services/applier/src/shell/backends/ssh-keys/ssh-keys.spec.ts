@@ -15,7 +15,7 @@ import type { ConfigEntry } from '#libs/contracts';
 import { config, file, Host, probe } from '../../applier-host.fixture.js';
 import { EMPTY_HASH } from '../../index.js';
 import { userOf } from './ssh-user.js';
-import { blockOf, withBlock, withoutBlock } from '../marked-block.js';
+import { blocksOf, withBlock, withoutBlocks } from '../marked-block.js';
 
 const key = (comment: string): string =>
   `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ5lXwPqNQZLQ6Q0Hn0g2l0X0mBz0mJ7S3b8gq5D3vYk ${comment}`;
@@ -206,6 +206,44 @@ it('refuses a file at the same place', async () => {
   });
 });
 
+describe('a file that somebody edited around the marks', () => {
+  const text = (): string => readFileSync(host.path(FILE), 'utf8');
+  const write = (...parts: readonly string[]): void => writeFileSync(host.path(FILE), parts.join(''));
+  const own = `${key('own')}\n`;
+  const block = (...names: readonly string[]): string =>
+    `# BEGIN Sluice SshKeys/team\n${names.map((name) => `${key(name)}\n`).join('')}# END Sluice SshKeys/team\n`;
+
+  it('keeps no copy of keys that were removed from the config, if it has the marks more than once', async () => {
+    await roll(keys('team', 'a', 'gone'));
+    write(block('a', 'gone'), own, block('a', 'gone'), own);
+    expect((await host.bus.reported(({ differences }) => differences.length > 0)).differences).toEqual([
+      'SshKeys/team: its keys are 2 times in /home/core/.ssh/authorized_keys',
+    ]);
+    expect(await roll(keys('team', 'a'))).toMatchObject({ verdict: 'applied' });
+    expect(text()).toBe(block('a') + own + own);
+    write(block('a'), own, block('gone'));
+    expect(await roll()).toMatchObject({ verdict: 'applied' });
+    expect(text()).toBe(own);
+  });
+
+  it('finds its keys if an editor has changed the ends of the lines', async () => {
+    await roll(keys('team', 'a', 'gone'));
+    write(`${block('a', 'gone')}${own}`.replaceAll('\n', '\r\n'));
+    expect(await roll(keys('team', 'a'))).toMatchObject({ verdict: 'applied' });
+    expect(text()).toBe(`${block('a')}${own.trimEnd()}\r\n`);
+  });
+
+  it('keeps lines of others that are next to marks without a counterpart', async () => {
+    await roll(keys('team', 'a'));
+    const half = '# BEGIN Sluice SshKeys/team\n';
+    write(half, own, block('a'), '# END Sluice SshKeys/team\n');
+    expect(await roll(keys('team', 'b'))).toMatchObject({ verdict: 'applied' });
+    expect(text()).toBe(own + block('b'));
+    expect(await roll()).toMatchObject({ verdict: 'applied' });
+    expect(text()).toBe(own);
+  });
+});
+
 test('adds blocks to any text and removes them without a trace', () => {
   const line = fc.constantFrom('a', 'b b', '', '# BEGIN Sluice x', '# END Sluice x', '# END Sluice y');
   const anyText = fc.tuple(fc.array(line), fc.boolean()).map(([lines, ends]) => lines.join('\n') + (ends ? '\n' : ''));
@@ -215,11 +253,11 @@ test('adds blocks to any text and removes them without a trace', () => {
       fc.array(fc.constantFrom('k1', 'k2')),
       fc.array(fc.constantFrom('k3')),
       (around, one, other) => {
-        fc.pre(blockOf(around, 'n') === undefined);
+        fc.pre(blocksOf(around, 'n').length === 0);
         const both = withBlock(withBlock(around, 'n', one), 'm', other);
-        expect([blockOf(both, 'n'), blockOf(both, 'm')]).toEqual([one, other]);
-        expect(withoutBlock(withoutBlock(both, 'n'), 'm')).toBe(around);
-        expect(withoutBlock(withoutBlock(withBlock(both, 'n', other), 'm'), 'n')).toBe(around);
+        expect([blocksOf(both, 'n'), blocksOf(both, 'm')]).toEqual([[one], [other]]);
+        expect(withoutBlocks(withoutBlocks(both, 'n'), 'm')).toBe(around);
+        expect(withoutBlocks(withoutBlocks(withBlock(both, 'n', other), 'm'), 'n')).toBe(around);
       },
     ),
   );
