@@ -220,6 +220,7 @@ describe.each(SAMPLES)('$kind', ({ kind, spec, changed, needs }: Sample) => {
         from: { fragments: [] },
         taken: new Set(),
         places: new Map(),
+        leftMs: () => Infinity,
       };
       await expect(program.of(kind).check(first, context)).rejects.toMatchObject({
         fault: 'node',

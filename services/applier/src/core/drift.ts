@@ -15,6 +15,9 @@ import { inHand, type Preparation, type State } from './state.js';
 export const driftText = ({ what, how, refused }: Difference): string =>
   refused === undefined ? `${what}: ${how}` : refusedDrift(`${what}: ${how}`, refused);
 
+/** The time ended before it was read. */
+export const isLate = ({ late }: Difference): boolean => late === true;
+
 /**
  * Selects the drift from the differences between the node and a new config: the places that the new config leaves as
  * they are in the config in force. A node that is not sound is known to differ. Forgotten parts of a network are

@@ -94,6 +94,8 @@ export type Step =
       readonly entries: readonly ConfigEntry[];
       readonly actions: readonly Action[];
       readonly scope: Scope;
+      /** It ends by then, when nothing may begin any more. What was not checked by then does not matter. */
+      readonly untilMs: number;
     } & EntryContext)
   /**
    * Saves the originals of the resources of these entries, except `known` ones. Contents go to the state folder.
@@ -142,8 +144,16 @@ export type Step =
    * something is not up yet.
    */
   | { readonly do: 'settle'; readonly untilMs: number }
-  /** Reads back how the node differs from these items. With `checks`, also what it refuses to correct. */
-  | { readonly do: 'compare'; readonly items: readonly Item[]; readonly checks?: EntryContext }
+  /**
+   * Reads back how the node differs from these items. With `checks`, also what it refuses to correct. With `untilMs`,
+   * it ends by then, and what was not read by then is `late`.
+   */
+  | {
+      readonly do: 'compare';
+      readonly items: readonly Item[];
+      readonly checks?: EntryContext;
+      readonly untilMs?: number;
+    }
   /** Deletes configs and contents that nothing refers to any more. No other step depends on it. */
   | { readonly do: 'tidy'; readonly configs: readonly string[]; readonly journal: Journal }
   | { readonly do: 'read-status' }
@@ -162,6 +172,8 @@ export interface Difference {
   readonly unreadable?: true;
   /** It could not be read because the target does not answer. */
   readonly unreachable?: true;
+  /** The time ended before it was read, so it is unknown whether the node differs. */
+  readonly late?: true;
   /** It is gone because the daemon that holds it has restarted, not because anyone removed it. */
   readonly forgotten?: boolean;
   /** Why this node refuses to correct it. Only known in a drift check. */

@@ -1,9 +1,9 @@
 import type { ConfigEntry } from '#libs/contracts';
-import { driftAmong, driftText, overwrittenAmong } from './drift.js';
+import { driftAmong, driftText, isLate, overwrittenAmong } from './drift.js';
 import { failureOf, type Failure, type Scope } from './journal.js';
 import type { CheckRefusal, CheckResult, Difference, Kinds, ProbeResult, Refusal, StepOf } from './ports.js';
 import { isAside, isTouched, withAside, withDrift } from './scope.js';
-import { type Preparation, withPreparation, type State } from './state.js';
+import { lateFailure, type Preparation, withPreparation, type State } from './state.js';
 
 /** After the check of a config. */
 export function checkedConfig(state: State, { scope }: StepOf<'check'>, { refusals, shared }: CheckResult): State {
@@ -41,6 +41,9 @@ export function checkedProbes(state: State, results: readonly ProbeResult[]): St
 export function comparedBefore(state: State, preparation: Preparation, differences: readonly Difference[]): State {
   const gone = differences.find(({ unreachable }) => unreachable === true);
   if (gone !== undefined) return withPreparation(state, { failure: unreachableFault(driftText(gone)) });
+  const late = differences.find(isLate);
+  if (late !== undefined)
+    return withPreparation(state, { failure: lateFailure(state, `nothing was started: ${driftText(late)}`) });
   // No config manages it any more, and it cannot be restored: nothing has been changed yet.
   const lost = differences.find(({ entry, unreadable }) => entry === undefined && unreadable === true);
   if (lost !== undefined) return withPreparation(state, { failure: nodeFault([driftText(lost)]) });

@@ -51,7 +51,7 @@ export function preparingStep(state: State, preparation: Preparation, nowMs: num
   if (twice !== undefined) return giveUp(state, preparation, { fault: 'content', reason: twice, probe: '' });
   if (memory.guarded !== lease.lease) return guardStep(lease, rollBackAt(readMs, lease.applyMs));
   const { scope } = preparation;
-  if (scope === undefined) return checkStep(state, lease, config);
+  if (scope === undefined) return checkStep(state, lease, config, lastMs);
   const isLeft = (entry: ConfigEntry): boolean => isAside(scope, entry, kinds);
   const withObject = entriesWithObject(config).filter((entry) => !isLeft(entry))[preparation.fetched];
   if (withObject !== undefined)
@@ -72,10 +72,10 @@ export function preparingStep(state: State, preparation: Preparation, nowMs: num
     // A repair fails if nothing else has drifted.
     const isCompared = (item: Item): boolean =>
       item.do === 'restore' ? !(item.key in scope.aside) : lease.kind === 'repair' || !isLeft(item.entry);
-    return { do: 'compare', items: planTo(config, originals, kinds).filter(isCompared) };
+    return { do: 'compare', items: planTo(config, originals, kinds).filter(isCompared), untilMs: lastMs };
   }
   const replaced = preparation.overwritten === undefined ? replacedItems(state, lease, config) : [];
-  if (replaced.length > 0) return { do: 'compare', items: replaced };
+  if (replaced.length > 0) return { do: 'compare', items: replaced, untilMs: lastMs };
   const drift = driftToReport(state, preparation);
   if (drift !== undefined) return planAgain(state, preparation, drift);
   // A degraded node still has content of a failed change: a rollback must not put that back, but the config in force.
@@ -98,7 +98,7 @@ export function preparingStep(state: State, preparation: Preparation, nowMs: num
   return { do: 'write-journal', journal: { ...journal, originals, work } };
 }
 
-function checkStep(state: State, lease: LeaseView, config: Config): Step {
+function checkStep(state: State, lease: LeaseView, config: Config, untilMs: number): Step {
   const { journal, settings } = state;
   const { kinds } = settings;
   const scope = scopeOf(state, lease, config);
@@ -113,6 +113,7 @@ function checkStep(state: State, lease: LeaseView, config: Config): Step {
     actions: lease.actions,
     originals: journal.originals,
     scope,
+    untilMs,
   };
 }
 

@@ -10,14 +10,15 @@ import {
   type ForwardWork,
   type Work,
 } from './journal.js';
+import { driftText, isLate } from './drift.js';
 import { checkStep, exceptText, noteStep, notUndone, undoStep } from './commands.js';
 import { failingOf } from './health.js';
 import { brokenText, faultOf, otherProbes, requiredProbes, uncheckedText } from './probing.js';
 import { forgottenOf, stillManaged, planTo } from './plan.js';
-import { guardStep, itemStep, type Difference, type Item, type Kinds, type ProbeResult, type Step } from './ports.js';
+import { guardStep, itemStep, type Difference, type Item, type Kinds, type Step } from './ports.js';
 import { journalAfterLease } from './reports.js';
 import { asideText, itemsIn } from './scope.js';
-import { hangIn, inHand, lateFailure, type State } from './state.js';
+import { hangIn, inHand, lateFailure, type Progress, type State } from './state.js';
 
 /** The share of the remaining time for the machine to come up; the rest is for checking again. */
 const SETTLING_SHARE = 1 / 2;
@@ -44,7 +45,7 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
   const hang = hangIn(state, work.lease);
   if (hang !== undefined) return turn(state, work, { ...hang, reason: because(work, hang.reason) });
   if (progress.failure !== undefined) return judge(state, work, progress.failure, nowMs);
-  if (nowMs >= work.rollBackAtMs) return turn(state, work, tooLate(state, work, progress.probes));
+  if (nowMs >= work.rollBackAtMs) return turn(state, work, tooLate(state, work, progress));
   if (state.settings.isGuard)
     return turn(state, work, nodeFault(because(work, 'the applier was gone before it confirmed the change')));
   if (memory.guarded !== work.lease) return guardStep(work, work.rollBackAtMs);
@@ -59,7 +60,7 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
   // After a reboot, nothing is applied except what the kernel lost. Everything else is only read back.
   const doing = work.phase === 'forward' ? doStep(state, work, items, nowMs) : remakeStep(state, work, items);
   if (doing !== undefined) return doing;
-  if (progress.differences === undefined) return { do: 'compare', items };
+  if (progress.differences === undefined) return { do: 'compare', items, untilMs: work.rollBackAtMs };
   const [difference] = progress.differences;
   if (difference !== undefined)
     return judge(
@@ -78,7 +79,7 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
       fault: faultOf(work),
     };
   const broken = progress.probes.find((probe) => !probe.passed);
-  if (broken?.isCutShort === true) return turn(state, work, tooLate(state, work, [broken]));
+  if (broken?.isCutShort === true) return turn(state, work, tooLate(state, work, { probes: [broken] }));
   if (broken !== undefined) {
     return judge(
       state,
@@ -181,11 +182,18 @@ function turn(state: State, work: ForwardWork | ConfirmationWork, failure: Failu
 }
 
 /** A probe that has not passed by then is named, but not to blame: with more time, it may pass. */
-function tooLate(state: State, work: ForwardWork | ConfirmationWork, probes: readonly ProbeResult[] = []): Failure {
+function tooLate(
+  state: State,
+  work: ForwardWork | ConfirmationWork,
+  { probes = [], differences = [] }: Partial<Pick<Progress, 'probes' | 'differences'>> = {},
+): Failure {
   const open = probes.filter(({ passed }) => !passed);
   const hasFailed = open.some(({ isCutShort, unreachable }) => isCutShort !== true && unreachable !== true);
-  const waited = open.map(({ name, reason }) => `, because the probe ${name} had not passed: ${reason}`);
-  const late = `not confirmed ${Math.round(work.rollBackAtMs - work.readMs)} ms after the lease was read${waited[0] ?? ''}`;
+  const [waited = ''] = [
+    ...differences.filter(isLate).map((one) => `, because what was changed could not be read back: ${driftText(one)}`),
+    ...open.map(({ name, reason }) => `, because the probe ${name} had not passed: ${reason}`),
+  ];
+  const late = `not confirmed ${Math.round(work.rollBackAtMs - work.readMs)} ms after the lease was read${waited}`;
   const reason = because(
     work,
     work.phase === 'forward' && work.reboot !== undefined

@@ -37,9 +37,9 @@ export function machineSite({ storage, backends, surroundings, guard, bus, clock
     resources,
     guard,
     contents: new Downloads(bus, surroundings, log, (entry) => resources.isNeeded(entry)),
-    refusals: (actions, config) => actor.refusals(actions, config),
+    refusals: (actions, config, leftMs) => actor.refusals(actions, config, leftMs),
     act: (action, items, timeoutMs) => actor.act(action, items, timeoutMs),
-    readUnit: (unit) => actor.readUnit(unit),
+    readUnit: (unit, leftMs) => actor.readUnit(unit, leftMs),
     runProbes: (probes, untilMs) => runProbes(probes, surroundings, untilMs, clock),
     settled: async (timeoutMs) => host.systemd?.settled(timeoutMs),
   };

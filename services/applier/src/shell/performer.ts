@@ -115,7 +115,7 @@ export class Performer {
       case 'act':
         return refused('', () => this.site.act(step.action, step.items, Math.max(0, step.untilMs - this.clock())));
       case 'read-unit':
-        return refused('', () => this.site.readUnit(step.unit));
+        return refused('', () => this.site.readUnit(step.unit, step.untilMs - this.clock()));
       case 'settle':
         return this.site.settled(Math.max(0, step.untilMs - this.clock()));
       case 'compare':
@@ -222,7 +222,7 @@ export class Performer {
 
   private async check(step: StepOf<'check'>): Promise<Outcomes['check']> {
     await this.site.contents.learnSizes(step.entries);
-    const refusals = await this.site.refusals(step.actions, step.config);
+    const refusals = await this.site.refusals(step.actions, step.config, () => step.untilMs - this.clock());
     const result = await this.site.resources.check(step);
     return { ...result, refusals: [...refusals, ...result.refusals] };
   }

@@ -58,8 +58,8 @@ export class ResourceSteps {
   }
 
   /** Why the entries cannot be applied here, and which resources cannot be restored. */
-  async check({ entries, originals, ...context }: StepOf<'check'>): Promise<Outcomes['check']> {
-    const checked = checkContext({ ...context, originals });
+  async check({ entries, originals, untilMs, ...context }: StepOf<'check'>): Promise<Outcomes['check']> {
+    const checked = checkContext({ ...context, originals }, this.leftUntil(untilMs));
     const refusals: CheckRefusal[] = [...(await this.refusals(entries, checked, wordsFor))];
     const shared: Record<string, string> = {};
     const managed = new Set(entries.flatMap((entry) => this.folders.of(entry).keys));
@@ -87,6 +87,7 @@ export class ResourceSteps {
     await this.folders.tryAll(entries.map((entry) => this.folders.of(entry)));
     const refusals: (Refusal & { readonly entry: ConfigEntry })[] = [];
     for (const entry of entries) {
+      if (checked.leftMs() <= 0) break;
       const refusal = await refused(nameOf(entry), async () => {
         if (entry.kind === 'Probe') return this.checks.checkProbe(entry);
         await this.folders.requireAnswer(this.folders.of(entry));
@@ -174,8 +175,8 @@ export class ResourceSteps {
     return refusal === undefined ? undefined : nodeFault(refusal);
   }
 
-  async compare({ items, checks }: StepOf<'compare'>): Promise<readonly Difference[]> {
-    const differences = await this.differences(items);
+  async compare({ items, checks, untilMs }: StepOf<'compare'>): Promise<readonly Difference[]> {
+    const differences = await this.differences(items, this.leftUntil(untilMs ?? Infinity));
     if (checks === undefined) return differences;
     const read = differences.flatMap(({ entry, unreadable }) => (unreadable === true ? [] : (entry ?? [])));
     const refusals = await this.refusals(read, checkContext(checks));
@@ -186,11 +187,11 @@ export class ResourceSteps {
     });
   }
 
-  private async differences(items: readonly Item[]): Promise<readonly Difference[]> {
+  private async differences(items: readonly Item[], leftMs: () => number): Promise<readonly Difference[]> {
     const differences: Difference[] = [];
     await this.folders.tryAll(items.map((item) => this.folders.ofItem(item)));
     for (const item of items) {
-      const { what, how, ...rest } = await this.differenceOf(item);
+      const { what, how, ...rest } = await this.differenceOf(item, leftMs);
       if (how !== undefined)
         differences.push({
           what,
@@ -205,19 +206,24 @@ export class ResourceSteps {
 
   private async differenceOf(
     item: Item,
-  ): Promise<Pick<Difference, 'what' | 'unreadable' | 'unreachable'> & { readonly how: string | undefined }> {
+    leftMs: () => number,
+  ): Promise<Pick<Difference, 'what' | 'unreadable' | 'unreachable' | 'late'> & { readonly how: string | undefined }> {
     const what =
       item.do === 'apply'
         ? (this.backends.get(item.entry.kind)?.title(item.entry) ?? item.entry.kind)
         : nameOfKey(item.key);
+    if (leftMs() <= 0) return { what, how: 'was not read in time', unreadable: true, late: true };
+    // What looks different only because its time ended is not known to differ.
+    const late = (): Pick<Difference, 'late'> => (leftMs() <= 0 ? { late: true } : {});
     try {
       await this.folders.requireAnswer(this.folders.ofItem(item));
       if (item.do === 'restore')
         return { what, how: await this.backendOf(item.original.kind).differsFromOriginal(item.key, item.original.was) };
-      return { what, how: await this.backendOf(item.entry.kind).differs(item.entry) };
+      const how = await this.backendOf(item.entry.kind).differs(item.entry, leftMs);
+      return { what, how, ...late() };
     } catch (error) {
       const gone = error instanceof UnreachableError ? { unreachable: true as const } : {};
-      return { what, how: `cannot be read: ${(error as Error).message}`, unreadable: true, ...gone };
+      return { what, how: `cannot be read: ${(error as Error).message}`, unreadable: true, ...gone, ...late() };
     }
   }
 
@@ -250,11 +256,15 @@ const nodeFault = (refusal: Refusal): Refusal =>
 const isOfPlace = ({ fault }: Refusal): boolean => fault !== 'unreachable';
 
 /** The context of a check, before any entry is checked. */
-export const checkContext = ({ config, from, originals }: EntryContext): CheckContext => ({
+export const checkContext = (
+  { config, from, originals }: EntryContext,
+  leftMs: () => number = () => Infinity,
+): CheckContext => ({
   config,
   from,
   taken: new Set(Object.keys(originals)),
   places: new Map(),
+  leftMs,
 });
 
 /** What people call a resource: a path without its prefix. */

@@ -428,6 +428,37 @@ it('runs an Exec if its check asks for it, and kills one that hangs', async () =
   expect(readFileSync(host.path('done'), 'utf8')).toBe('once\n');
 });
 
+describe('a check of an Exec that does not end in the time of the lease', () => {
+  const exec = (...check: readonly string[]) => ({
+    kind: 'Exec',
+    name: 'e',
+    spec: { check: { argv: check }, apply: { argv: ['touch', 'ran'] } },
+  });
+  beforeEach(() => host.start({ allowExec: true }));
+
+  it('ends the lease before anything changes, if it hangs before the change', async () => {
+    expect(await host.bus.roll(config(exec('sleep', '600'), file('/f', 'x')), { applyMs: 3_000 })).toMatchObject({
+      kind: 'failed',
+      untouched: true,
+      reason: expect.stringMatching(/^nothing was started: Exec\/e: check: sleep was killed after \d+ ms$/) as string,
+    });
+    expect(host.tree()).toEqual({});
+  });
+
+  it('rolls the change back at its deadline, if it hangs after the change', async () => {
+    const check = exec('/bin/sh', '-c', 'if [ -e ran ]; then exec sleep 600; else exit 1; fi');
+    expect(await host.bus.roll(config(check, file('/f', 'x')), { applyMs: 12_000 })).toMatchObject({
+      kind: 'failed',
+      restored: true,
+      notUndone: ['Exec/e'],
+      reason: expect.stringMatching(
+        /^not confirmed 8000 ms after the lease was read, because what was changed could not be read back: Exec\/e: check: \/bin\/sh was killed after \d+ ms; rolled back, except Exec\/e$/,
+      ) as string,
+    });
+    expect(host.tree()).toEqual({ ran: '644 ' });
+  });
+});
+
 it('undoes an Exec that ran in a change that is rolled back, and names the one that it cannot undo', async () => {
   await host.start({ allowExec: true });
   const exec = (name: string, more: object = {}) => ({

@@ -11,11 +11,11 @@ export interface Site {
   /** What rolls back if this process hangs or is gone. */
   readonly guard: Guard;
   /** Why an action cannot be taken here. Changes nothing. */
-  refusals(actions: readonly Action[], config: Config): Promise<readonly Refusal[]>;
+  refusals(actions: readonly Action[], config: Config, leftMs: () => number): Promise<readonly Refusal[]>;
   /** Takes one action, after these items were applied. Throws if it fails or the time is over. */
   act(action: Action, items: readonly Item[], timeoutMs: number): Promise<void>;
   /** Throws if the unit has failed. */
-  readUnit(unit: string): Promise<void>;
+  readUnit(unit: string, leftMs: number): Promise<void>;
   /** Runs all probes. They end by `untilMs`, which may be Infinity. */
   runProbes(probes: readonly ConfigEntry[], untilMs: number): Promise<readonly ProbeResult[]>;
   /** Resolves when everything that starts with it has started, or the time is over. */

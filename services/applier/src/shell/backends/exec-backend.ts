@@ -55,7 +55,7 @@ class ExecBackend implements Backend {
 
   async isUnneeded(entry: ConfigEntry, leftMs: () => number): Promise<boolean> {
     await this.check(entry);
-    return (await this.differs(entry, leftMs())) === undefined;
+    return (await this.differs(entry, leftMs)) === undefined;
   }
 
   apply(entry: ConfigEntry, leftMs: () => number): Promise<void> {
@@ -75,10 +75,10 @@ class ExecBackend implements Backend {
     if (!result.passed) throw new Error(result.reason);
   }
 
-  async differs(entry: ConfigEntry, mostMs = CHECK_TIMEOUT_MS): Promise<string | undefined> {
+  async differs(entry: ConfigEntry, leftMs: () => number = () => Infinity): Promise<string | undefined> {
     if (!this.surroundings.allowExec)
       return 'this node does not allow commands (its applier runs without --allow-exec)';
-    const limitMs = Math.min(mostMs, CHECK_TIMEOUT_MS, durationOr(CHECK_TIMEOUT_MS, entry.spec['timeout']));
+    const limitMs = Math.min(leftMs(), CHECK_TIMEOUT_MS, durationOr(CHECK_TIMEOUT_MS, entry.spec['timeout']));
     const { passed, reason } = await runCommand(argvOf(entry.spec['check'], 'check'), {
       ...this.surroundings,
       timeoutMs: limitMs,

@@ -15,20 +15,20 @@ export class Actor {
    * Why an action cannot be taken here. Changes nothing. An unknown action of another version passes: it will fail, and
    * escalate.
    */
-  async refusals(actions: readonly Action[], config: Config): Promise<readonly Refusal[]> {
+  async refusals(actions: readonly Action[], config: Config, leftMs: () => number): Promise<readonly Refusal[]> {
     const refusals: Refusal[] = [];
     for (const { kind, unit = '' } of actions) {
       if (FREE.includes(kind) || !ACTION_KINDS.includes(kind)) continue;
       if (!this.host.capabilities.includes(`action:${kind}`))
         refusals.push(node(`this node does not support action ${kind}${unit === '' ? '' : ` of ${unit}`}`));
-      else if (unit !== '' && !makes(config, unit)) refusals.push(...(await this.unitRefusals(kind, unit)));
+      else if (unit !== '' && !makes(config, unit)) refusals.push(...(await this.unitRefusals(kind, unit, leftMs())));
     }
     return refusals;
   }
 
-  private async unitRefusals(kind: string, unit: string): Promise<readonly Refusal[]> {
+  private async unitRefusals(kind: string, unit: string, leftMs: number): Promise<readonly Refusal[]> {
     try {
-      const properties = await this.host.systemd?.show(unit);
+      const properties = await this.host.systemd?.show(unit, leftMs);
       return properties?.load === 'not-found' ? [node(`action ${kind}: there is no unit ${unit}`)] : [];
     } catch (error) {
       return [node(`action ${kind} of ${unit}: systemctl show: ${(error as Error).message}`)];
@@ -54,8 +54,8 @@ export class Actor {
   }
 
   /** Throws if the unit has failed. */
-  async readUnit(unit: string): Promise<void> {
-    const { active, result } = await this.systemd().show(unit);
+  async readUnit(unit: string, leftMs: number): Promise<void> {
+    const { active, result } = await this.systemd().show(unit, leftMs);
     if (active === 'failed') throw new Error(`${unit} has failed (${result})`);
   }
 
@@ -66,7 +66,7 @@ export class Actor {
     timeoutMs: number,
   ): Promise<void> {
     if (restsAfter(items, unit)) return;
-    const { load, active } = await this.systemd().show(unit);
+    const { load, active } = await this.systemd().show(unit, timeoutMs);
     // The unit existed before: this change or rollback removed it.
     if (load === 'not-found') return;
     // A unit that does not run reads its files when it starts. A failed unit cannot be reloaded.

@@ -64,10 +64,10 @@ export class Systemd {
     await this.run(['is-system-running', '--wait'], timeoutMs);
   }
 
-  async show(unit: string): Promise<UnitState> {
+  async show(unit: string, mostMs = LOOK_MS): Promise<UnitState> {
     const { passed, reason, output } = await this.run(
       ['show', ...PROPERTIES.map((name) => `--property=${name}`), '--', unit],
-      LOOK_MS,
+      Math.min(mostMs, LOOK_MS),
     );
     if (!passed) throw new Error(reason);
     const values = new Map(

@@ -60,14 +60,14 @@ class SystemdUnitBackend implements Backend {
         checked,
       );
     }
-    const { load } = await this.systemd.show(unit.name);
+    const { load } = await this.systemd.show(unit.name, checked.leftMs());
     if (unit.content === undefined && load === 'not-found')
       throw new RefusedError('node', `there is no unit ${unit.name}`);
-    await verifyUnit(entry, unit, this.surroundings);
+    await verifyUnit(entry, unit, this.surroundings, checked.leftMs);
   }
 
   original(key: string, _entry: ConfigEntry, saving: SaveContext): Promise<Original> {
-    return isStateKey(key) ? this.units.read(key) : this.paths.read(key, saving);
+    return isStateKey(key) ? this.units.read(key, saving.leftMs()) : this.paths.read(key, saving);
   }
 
   /** A unit whose files somebody edited gets them back, and its state with them. Otherwise the config has all of it. */
@@ -75,7 +75,7 @@ class SystemdUnitBackend implements Backend {
     const differences = await Promise.all(unitFiles(entry).map((file) => this.fileDiffers(file)));
     if (differences.every((how) => how === undefined)) return {};
     const read = (key: string): Promise<Original> =>
-      isStateKey(key) ? this.units.read(key) : this.paths.snapshot(key, false, leftMs);
+      isStateKey(key) ? this.units.read(key, leftMs()) : this.paths.snapshot(key, false, leftMs);
     const originals: Record<string, Original> = {};
     for (const key of this.resources(entry)) originals[key] = await read(key);
     return originals;
@@ -93,7 +93,7 @@ class SystemdUnitBackend implements Backend {
     const unit = unitOf(entry);
     const { root } = this.surroundings;
     for (const file of unitFiles(entry)) await ensureFile(root, file.path, bytesContent(file.content), ASKED);
-    const now = await this.systemd.show(unit.name);
+    const now = await this.systemd.show(unit.name, leftMs());
     const [enabling, state] = [enabledDiffers(unit, now), stateDiffers(unit, now)];
     // The new unit must be started or enabled, so reload first. The actions reload only later.
     if (now.isOutdated || now.load === 'not-found') await this.systemd.daemonReload(leftMs());
@@ -102,13 +102,13 @@ class SystemdUnitBackend implements Backend {
     if (state !== undefined) await this.systemd.tell(unit.state === 'started' ? 'start' : 'stop', unit.name, leftMs());
   }
 
-  async differs(entry: ConfigEntry): Promise<string | undefined> {
+  async differs(entry: ConfigEntry, leftMs?: () => number): Promise<string | undefined> {
     const unit = unitOf(entry);
     for (const file of unitFiles(entry)) {
       const how = await this.fileDiffers(file);
       if (how !== undefined) return `${file.path}: ${how}`;
     }
-    const now = await this.systemd.show(unit.name);
+    const now = await this.systemd.show(unit.name, leftMs?.());
     return (
       enabledDiffers(unit, now) ??
       stateDiffers(unit, now) ??

@@ -113,6 +113,22 @@ it('rolls back to what somebody edited by hand, with its owner and mode', async 
   expect(state()).toEqual(NOTHING);
 });
 
+it('ends the lease before anything changes if systemctl hangs', async () => {
+  const units = [1, 2, 3, 4].map((i) => ({
+    kind: 'SystemdUnit',
+    name: `u${i}`,
+    spec: { name: `u${i}.service`, content: service('/a') },
+  }));
+  await start();
+  machine.program('systemctl', 'exec sleep 600');
+  expect(await host.bus.roll(config(...units), { applyMs: 3_000 })).toMatchObject({
+    verdict: 'failed',
+    untouched: true,
+    reason: expect.stringMatching(/^SystemdUnit\/u1: .*systemctl was killed after \d+ ms$/) as string,
+  });
+  expect(host.tree()).toEqual({});
+});
+
 it('blames the node if a unit fails to start, and rolls back', async () => {
   machine.unit(X, service('/mine'), { active: true });
   await start();

@@ -22,6 +22,7 @@ export async function verifyUnit(
   entry: ConfigEntry,
   unit: UnitEntry,
   { host, root, ending }: Surroundings,
+  leftMs: () => number,
 ): Promise<void> {
   const files = unitFiles(entry);
   if (files.length === 0 || host.systemdAnalyze === undefined) return;
@@ -38,7 +39,7 @@ export async function verifyUnit(
     }
     const { passed, output, reason } = await runCommand(
       [host.systemdAnalyze, 'verify', '--man=no', '--recursive-errors=no', path],
-      { root: folder, timeoutMs: VERIFY_MS, ending },
+      { root: folder, timeoutMs: Math.min(VERIFY_MS, leftMs()), ending },
     );
     const messages = output
       .split('\n')

@@ -25,8 +25,8 @@ export class UnitOriginals {
     private readonly systemd: Systemd,
   ) {}
 
-  async read(key: string): Promise<Original> {
-    const now = await this.systemd.show(unitOfKey(key));
+  async read(key: string, leftMs: number): Promise<Original> {
+    const now = await this.systemd.show(unitOfKey(key), leftMs);
     const was: UnitOriginal = { load: now.load, active: now.active === 'active', enabled: isEnabled(now) };
     return { kind: this.kind, was: { ...was }, made: [] };
   }
