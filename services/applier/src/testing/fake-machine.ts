@@ -51,6 +51,11 @@ export class FakeMachine {
     if (is.enabled === true) writeFileSync(join(this.state, 'enabled', name), '');
   }
 
+  /** Puts a unit in this state, as systemd calls it. */
+  is(name: string, active: string): void {
+    writeFileSync(join(this.state, 'active', name), `${active}\n`);
+  }
+
   /** The machine is starting, and this unit waits for others; or no longer. */
   queue(name: string, is: boolean): void {
     if (is) writeFileSync(join(this.state, 'queued', name), '');

@@ -104,9 +104,11 @@ export class Systemd {
   }
 }
 
+/** It runs, also while it reads its configuration again. */
+export const isRunning = ({ active }: UnitState): boolean => ['active', 'reloading', 'refreshing'].includes(active);
 /** It runs, or is about to. */
-export const isActive = ({ active, isQueued }: UnitState): boolean =>
-  ['active', 'activating', 'reloading'].includes(active) || (active === 'inactive' && isQueued);
+export const isActive = (unit: UnitState): boolean =>
+  isRunning(unit) || unit.active === 'activating' || (unit.active === 'inactive' && unit.isQueued);
 export const isEnabled = ({ file }: UnitState): boolean => file === 'enabled' || file === 'enabled-runtime';
 
 /** The key of the state of a unit before Sluice, as `SystemdUnit` saves it. */
@@ -119,6 +121,8 @@ export function restsAfter(items: readonly Item[], unit: string): boolean {
       return (
         item.entry.kind === 'SystemdUnit' && item.entry.spec['name'] === unit && item.entry.spec['state'] === 'stopped'
       );
-    return item.key === unitKey(unit) && (item.original.was as { readonly active?: unknown } | null)?.active === false;
+    if (item.key !== unitKey(unit)) return false;
+    const was = item.original.was as { readonly active?: unknown; readonly starting?: unknown } | null;
+    return was?.active === false && was.starting !== true;
   });
 }

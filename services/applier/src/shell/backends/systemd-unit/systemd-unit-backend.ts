@@ -70,9 +70,15 @@ class SystemdUnitBackend implements Backend {
     return isStateKey(key) ? this.units.read(key, saving.leftMs()) : this.paths.read(key, saving);
   }
 
-  /** A unit whose files somebody edited gets them back, and its state with them. Otherwise the config has all of it. */
+  /** What somebody edited, started, stopped, enabled or disabled. Otherwise the config has all of it. */
   async snapshot(entry: ConfigEntry, leftMs: () => number): Promise<Originals> {
-    const differences = await Promise.all(unitFiles(entry).map((file) => this.fileDiffers(file)));
+    const unit = unitOf(entry);
+    const now = await this.systemd.show(unit.name, leftMs());
+    const differences = [
+      ...(await Promise.all(unitFiles(entry).map((file) => this.fileDiffers(file)))),
+      enabledDiffers(unit, now),
+      stateDiffers(unit, now),
+    ];
     if (differences.every((how) => how === undefined)) return {};
     const read = (key: string): Promise<Original> =>
       isStateKey(key) ? this.units.read(key, leftMs()) : this.paths.snapshot(key, false, leftMs);

@@ -113,6 +113,50 @@ it('rolls back to what somebody edited by hand, with its owner and mode', async 
   expect(state()).toEqual(NOTHING);
 });
 
+it.each([
+  ['stopped', { stop: X }, { running: undefined, enabled: true }],
+  ['disabled', { disable: X }, { running: service('/good', INSTALL), enabled: false }],
+])('rolls back to a unit that somebody %s by hand', async (_how, deed, left) => {
+  await start();
+  const ours = (command: string): ConfigEntry =>
+    unit({ content: service(command, INSTALL), enabled: true, state: 'started' });
+  await roll([file('/etc/gate', 'open'), ours('/good')]);
+  machine.become(deed);
+  const before = state();
+  expect(before).toMatchObject(left);
+  const drift = { differences: [], overwrite: true };
+  expect(
+    await host.bus.roll(config(file('/etc/gate', 'shut'), gate, ours('/worse')), { actions: ACTIONS, drift }),
+  ).toMatchObject({ verdict: 'invalid', restored: true });
+  expect(state()).toEqual(before);
+});
+
+it.each(['reloading', 'activating'])(
+  'rolls back, and does not stop a unit that was %s before the lease',
+  async (is) => {
+    machine.unit(X, service('/mine'), { active: true });
+    machine.is(X, is);
+    await start();
+    await roll([file('/etc/gate', 'open')], []);
+    const dropIn = unit({ dropIns: [{ name: 'a.conf', content: '' }] });
+    expect(await roll([file('/etc/gate', 'shut'), gate, dropIn])).toMatchObject({ verdict: 'invalid', restored: true });
+    expect(machine.active(X)).toBe('active');
+    expect(machine.calls()).not.toContain(`stop ${X}`);
+  },
+);
+
+it('starts a unit again that was starting before the lease, if the change stopped it', async () => {
+  machine.unit(X, service('/mine'), { active: true });
+  machine.is(X, 'activating');
+  await start();
+  await roll([file('/etc/gate', 'open')], []);
+  expect(await roll([file('/etc/gate', 'shut'), gate, unit({ state: 'stopped' })], [])).toMatchObject({
+    verdict: 'invalid',
+    restored: true,
+  });
+  expect(machine.active(X)).toBe('active');
+});
+
 it('ends the lease before anything changes if systemctl hangs', async () => {
   const units = [1, 2, 3, 4].map((i) => ({
     kind: 'SystemdUnit',

@@ -1,5 +1,5 @@
 import type { Json, Original } from '../../../core/index.js';
-import { isActive, isEnabled, type Systemd, unitKey } from '../../host/systemd.js';
+import { isActive, isEnabled, isRunning, type Systemd, unitKey } from '../../host/systemd.js';
 
 /**
  * The state of a unit before Sluice: whether it ran and whether it was enabled. It is saved twice, because originals
@@ -9,6 +9,8 @@ import { isActive, isEnabled, type Systemd, unitKey } from '../../host/systemd.j
 interface UnitOriginal {
   readonly load: string;
   readonly active: boolean;
+  /** It was about to run. Whether it would have run is unknown. */
+  readonly starting?: true;
   readonly enabled: boolean;
 }
 
@@ -27,7 +29,9 @@ export class UnitOriginals {
 
   async read(key: string, leftMs: number): Promise<Original> {
     const now = await this.systemd.show(unitOfKey(key), leftMs);
-    const was: UnitOriginal = { load: now.load, active: now.active === 'active', enabled: isEnabled(now) };
+    const active = isRunning(now);
+    const starting = !active && isActive(now) ? { starting: true as const } : {};
+    const was: UnitOriginal = { load: now.load, active, ...starting, enabled: isEnabled(now) };
     return { kind: this.kind, was: { ...was }, made: [] };
   }
 
@@ -37,22 +41,27 @@ export class UnitOriginals {
     const now = await this.systemd.show(unit);
     if (!key.startsWith(ENABLED)) {
       if (!was.enabled && isEnabled(now)) await this.systemd.tell('disable', unit, BACK_MS);
-      if (!was.active && isActive(now)) await this.systemd.tell('stop', unit, BACK_MS);
+      if (isAtRest(was) && isActive(now)) await this.systemd.tell('stop', unit, BACK_MS);
       return;
     }
     if (now.isOutdated) await this.systemd.daemonReload(BACK_MS);
     if (was.enabled && !isEnabled(now)) await this.systemd.tell('enable', unit, BACK_MS);
-    if (was.active && !isActive(now)) await this.systemd.tell('start', unit, BACK_MS);
+    if (isAtRest(was) || isActive(now)) return;
+    const start = this.systemd.tell('start', unit, BACK_MS);
+    // One that was about to run may have failed each time before, too.
+    await (was.active ? start : start.catch(() => undefined));
   }
 
   async differs(key: string, json: Json): Promise<string | undefined> {
     const was = json as unknown as UnitOriginal;
     const now = await this.systemd.show(unitOfKey(key));
     if (!key.startsWith(ENABLED)) {
-      if (!was.active && isActive(now)) return 'is running, but was not before';
+      if (isAtRest(was) && isActive(now)) return 'is running, but was not before';
       return !was.enabled && isEnabled(now) ? 'is enabled, but was not before' : undefined;
     }
     if (was.active && !isActive(now)) return `is ${now.active}, but was running before`;
     return was.enabled && !isEnabled(now) ? 'is not enabled, but was before' : undefined;
   }
 }
+
+const isAtRest = ({ active, starting }: UnitOriginal): boolean => !active && starting !== true;
