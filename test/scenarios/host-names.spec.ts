@@ -96,6 +96,12 @@ describe('a fragment with a host name', () => {
     one.allApply();
     expect([one.phase(moved), objectsOf(one, 'n0')]).toEqual(['ended', ['CNFNAT/webnat  192.0.2.7']]);
     expect(wanted(one).wanted).toEqual([{ name: HOST, published: { addresses: ['192.0.2.8'], change: moved } }]);
+    // The config is known-bad. If the same addresses are published after all, they reach no node.
+    const again = one.rolls([resolved('192.0.2.8')], names);
+    expect(viewOf(one, again)).toMatchObject({
+      phase: 'rejected',
+      reasons: [{ fragment: `ResolvedName/${HOST}`, code: 'known-bad' }],
+    });
   });
 
   it('keeps the addresses that a person rolls back to', () => {

@@ -9,8 +9,9 @@ import { NameServer } from './name-server.js';
 
 /** How soon a name that nobody has asked for yet is looked up. */
 const LOOK_MS = 1_000;
-/** How many names are asked for at once. */
+/** How many names are asked for at once, and in one round: names that nobody answers must not hold up the others. */
 const AT_ONCE = 16;
+const PER_ROUND = 256;
 /** How many names a note lists. */
 const NAMED = 5;
 
@@ -32,7 +33,7 @@ interface Answered {
  */
 @Injectable()
 export class NameLookups implements OnModuleInit, OnModuleDestroy {
-  private readonly server: NameServer;
+  private server: NameServer;
   private readonly answered = new Map<string, Answered>();
   private timer: NodeJS.Timeout | undefined;
   private unlisten: () => void = () => undefined;
@@ -82,8 +83,10 @@ export class NameLookups implements OnModuleInit, OnModuleDestroy {
       const { wanted, unused } = await this.ledger.query(wantedNames);
       const names = new Set([...wanted, ...unused].map(({ name }) => name));
       for (const name of this.answered.keys()) if (!names.has(name)) this.answered.delete(name);
-      const due = wanted.filter(({ name }) => this.isDue(name));
-      for (let i = 0; i < due.length; i += AT_ONCE)
+      // The name servers of the machine may have changed.
+      this.server = new NameServer(this.settings.dnsServers);
+      const due = this.oldestFirst(wanted.filter(({ name }) => this.isDue(name)));
+      for (let i = 0; i < Math.min(due.length, PER_ROUND); i += AT_ONCE)
         await Promise.all(due.slice(i, i + AT_ONCE).map((one) => this.lookUp(one)));
       for (const one of unused) await this.publish(one, []);
       this.noteFailures();
@@ -95,6 +98,11 @@ export class NameLookups implements OnModuleInit, OnModuleDestroy {
   private isDue(name: string): boolean {
     const last = this.answered.get(name);
     return last === undefined || monotonicMs() - last.askedMs >= this.settings.lookupMs;
+  }
+
+  private oldestFirst(wanted: readonly WantedName[]): readonly WantedName[] {
+    const askedMs = ({ name }: WantedName): number => this.answered.get(name)?.askedMs ?? 0;
+    return wanted.toSorted((a, b) => askedMs(a) - askedMs(b));
   }
 
   private async lookUp(wanted: WantedName): Promise<void> {

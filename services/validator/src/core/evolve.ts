@@ -1,6 +1,6 @@
 import { byAge, fragmentId, takenReport, type FactOf, type FragmentRef } from '#libs/contracts';
 import { folding, viewKey, type FactTable } from '#libs/engine';
-import { DEFAULT_NEEDS_TIMEOUT, durationMs, isNodeKind } from '#libs/manifests';
+import { DEFAULT_NEEDS_TIMEOUT, durationMs, isPolicyKind } from '#libs/manifests';
 import { carriedPolicies } from '#libs/rules';
 import type { Review, State } from './state.js';
 
@@ -13,7 +13,7 @@ const DEFAULT_NEEDS_TIMEOUT_MS = durationMs(DEFAULT_NEEDS_TIMEOUT) as number;
 const FACTS: FactTable<State> = {
   'config.accepted': (state, fact) => {
     const carried = carriedPolicies(fact);
-    const onNodes = (refs: readonly FragmentRef[]) => refs.filter(({ kind }) => isNodeKind(kind)).map(fragmentId);
+    const onNodes = (refs: readonly FragmentRef[]) => refs.filter(({ kind }) => !isPolicyKind(kind)).map(fragmentId);
     state.touches.set(fact.change, { applied: onNodes(fact.apply), deleted: onNodes(fact.delete) });
     if (carried.apply.length + carried.delete.length > 0) state.carried.set(fact.change, carried);
   },

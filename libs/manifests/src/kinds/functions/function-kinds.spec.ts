@@ -7,6 +7,7 @@ import {
   checkRendered,
   claimsOf,
   functionReasons,
+  leavesEveryNode,
   manifestSchemas,
   type Manifest,
 } from '../../index.js';
@@ -94,4 +95,13 @@ test('a reference that leads nowhere is named, with what it needs', () => {
     { fragment: 'Mwan3Rule/r', field: 'spec.policy', needs: 'Mwan3Policy/all' },
   ]);
   expect(object('Mwan3Rule', {})).toBeDefined();
+});
+
+test('the deletion of anything for functions is complete only when no replica has it any more', () => {
+  for (const { kind } of [...FUNCTION_KINDS, ...COMPOSITE_KINDS])
+    expect([
+      kind,
+      leavesEveryNode({ kind, spec: {} }),
+      leavesEveryNode({ kind, spec: { deletion: 'rollout' } }),
+    ]).toEqual([kind, true, false]);
 });
