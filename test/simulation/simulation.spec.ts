@@ -115,6 +115,15 @@ const PLANS_ONCE_FAILED: readonly Plan[] = [
       'killed-nodes:2,lost-answers,read-again:6,partitions:0+6,slow-steps,parted-appends,killed-starts:0',
     ),
   },
+  {
+    seed: 1022,
+    nodes: 3,
+    copies: 1,
+    minutes: 4,
+    patient: false,
+    kubernetes: false,
+    actors: actorsOf('changes:0+1+2,lagging-journals,cut-off-copies:1+4+9,two-owners:1+4+9+12,paused-copies:2'),
+  },
 ];
 const SEEDS = Number(process.env['SLUICE_SIM_SEEDS'] ?? 2_000);
 const FROM = 10_000;

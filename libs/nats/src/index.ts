@@ -4,7 +4,7 @@ export { type SweepOptions, sweepBlobs } from './blob-sweep.js';
 export { Election, type ElectionOptions } from './election.js';
 export { type InputSource, InputStream } from './input-stream.js';
 export { type LedgerParts, LedgerService, type LedgerServiceOptions } from './ledger-service.js';
-export { Journals, OvertakenError, serverTimeMs, type StoredJournal } from './journals.js';
+export { Journals, NotSentError, OvertakenError, serverTimeMs, type StoredJournal } from './journals.js';
 export { preferred, Shards, type ShardsOptions } from './shards.js';
 export { LedgerTail } from './ledger-tail.js';
 export { type TrimOptions, trimLedger } from './ledger-trim.js';

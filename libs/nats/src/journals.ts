@@ -16,6 +16,11 @@ export class OvertakenError extends Error {
   override readonly name = 'OvertakenError';
 }
 
+/** There was no connection, so nothing was sent: the write certainly did not happen. */
+export class NotSentError extends Error {
+  override readonly name = 'NotSentError';
+}
+
 /** The bucket of journals: one value per node, written by compare-and-set. */
 export class Journals {
   constructor(private readonly bus: Bus) {}
@@ -27,8 +32,12 @@ export class Journals {
     return { text: isStoredDeletion(message) ? '' : message.string(), revision: message.seq };
   }
 
-  /** Returns the new revision. `revision`: that of the value to replace; 0 if there is none. Throws OvertakenError. */
+  /**
+   * Returns the new revision. `revision`: that of the value to replace; 0 if there is none. Throws OvertakenError, or
+   * NotSentError. After any other error it is not known whether the value was written.
+   */
   async write(node: string, text: string, revision: number): Promise<number> {
+    if (!this.bus.connected) throw new NotSentError('there is no connection to NATS');
     try {
       const ack = await this.bus.publish(subjectOf(node), text, { expect: { lastSubjectSequence: revision } });
       return ack.seq;

@@ -79,4 +79,11 @@ describe('journals', () => {
     await expect(journals.write('f-1.dc1', 'three', first)).rejects.toMatchObject({ name: 'OvertakenError' });
     expect((await journals.read('f-1.dc1'))?.text).toBe('two');
   });
+
+  it('are certainly not written without a connection', async () => {
+    const bus = await connect();
+    const journals = new Journals(bus);
+    await bus.close();
+    await expect(journals.write('f-2.dc1', 'one', 0)).rejects.toMatchObject({ name: 'NotSentError' });
+  });
 });

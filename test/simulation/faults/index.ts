@@ -8,6 +8,7 @@ import { hastyPeople } from './hasty-people.js';
 import { impatientPools } from './impatient-pools.js';
 import { killedTrims } from './killed-trims.js';
 import { lostObjects } from './lost-objects.js';
+import * as owners from './lost-owners.js';
 import * as machines from './machines.js';
 import { missingReferences, otherSources, pacedChanges, rollbacks } from './other-changes.js';
 import { readAgain } from './read-again.js';
@@ -60,6 +61,7 @@ export const LATER_FAULTS: readonly Fault[] = [
   missingReferences,
   unreachableTargets,
   pausedTargets,
+  owners.lostOwners,
 ];
 
 /**
@@ -76,6 +78,14 @@ export const SINGLE_FAULTS: readonly Fault[] = [
   machines.scrappedMachines,
   machines.lostDisks,
   machines.oldDisks,
+  owners.pausedCopies,
+  owners.killedCopies,
+  owners.cutOffCopies,
+  owners.twoOwners,
+  owners.movedTargets,
+  owners.shakyTargets,
+  owners.laggingJournals,
+  owners.lateCalls,
 ];
 
 /** All faults. A fault is an entry in a file of its category, and one line here. */

@@ -90,6 +90,8 @@ function converged(world: World, name: string, refused: ReadonlySet<string>, inV
   if (status.incompatible || status.desired === '') return;
   const lease = world.bus.view('leases', nodeToken(name));
   if (`${status.deferred} ${lease?.reason ?? ''}`.includes('this disk does not take it')) return;
+  // The action may have become one that the node cannot take, after the change was reviewed for it.
+  if (!node.canReboot && lease?.actions.some(({ kind }) => kind === 'reboot') === true) return;
   const files = filesOf(world, node, status.desired);
   // With that content, the unit starts, or the probe passes, on no machine. A change that needs it restarted is retried
   // again and again, and is rolled back or times out.

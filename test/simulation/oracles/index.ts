@@ -10,6 +10,7 @@ import { keptConfigs } from './kept-configs.js';
 import { leasePhases } from './lease-phases.js';
 import { missingReferences } from './missing-references.js';
 import { oneLease } from './one-lease.js';
+import { oneOwner } from './one-owner.js';
 import { ownedFragments } from './owned-fragments.js';
 import { ownPace } from './own-pace.js';
 import { paused } from './paused.js';
@@ -20,6 +21,7 @@ import { running } from './running.js';
 import { signsOfLife } from './signs-of-life.js';
 import { strictHealth } from './strict-health.js';
 import { takenOnce } from './taken-once.js';
+import { targetsInTime } from './targets-in-time.js';
 import { trueViews } from './true-views.js';
 import { turnedRound } from './turned-round.js';
 import { unreachable } from './unreachable.js';
@@ -37,6 +39,8 @@ export const newOracles = (): readonly Oracle[] => [
   unreachable(),
   running(),
   inTime(),
+  oneOwner(),
+  targetsInTime(),
   drainedFirst(),
   cordons(),
   podBudgets(),

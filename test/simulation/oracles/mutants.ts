@@ -77,6 +77,36 @@ export const MUTANTS: readonly Mutant[] = [
     blamesUnreachable: true,
   },
   {
+    name: 'copies of an applier write to a target without asking whether they still own it',
+    caughtBy: 'one owner',
+    on: { kubernetes: false, actors: among('changes', 'lost-owners'), minutes: 30 },
+    fencesNothing: true,
+  },
+  {
+    name: 'a copy of an applier takes a target over before the deadline of another one',
+    caughtBy: 'one owner',
+    on: { kubernetes: false, actors: among('changes', 'lost-owners'), minutes: 30 },
+    takesOverAtOnce: true,
+  },
+  {
+    name: 'a copy of an applier does not wait for late calls of the previous owner',
+    caughtBy: 'one owner',
+    on: { kubernetes: false, actors: among('changes', 'lost-owners'), minutes: 30 },
+    expectsNoLateCalls: true,
+  },
+  {
+    name: 'the journal of a target is overwritten, no matter which copy owns it',
+    caughtBy: 'one owner',
+    on: { kubernetes: false, actors: among('changes', 'lost-owners'), minutes: 30 },
+    overwritesJournals: true,
+  },
+  {
+    name: 'a copy of an applier waits long after the deadline of another one',
+    caughtBy: 'targets in time',
+    on: { kubernetes: false, actors: among('changes', 'killed-copies') },
+    waitsTooLong: true,
+  },
+  {
     name: 'a node accepts an object that was changed in the object store',
     caughtBy: 'I4 whole files',
     on: { kubernetes: false, actors: among('changes', 'lost-objects') },

@@ -23,7 +23,10 @@ export const running = (): Oracle => {
       known.set(node.name, { journal, ran: begins ? node.machine.running : before?.ran });
       if (before === undefined || before.journal.incarnation !== journal.incarnation) return;
       const { work, outstanding } = before.journal;
+      // A lease that ended in no way never began: its copy of the applier does not know that it could write that.
+      const isOver = work === undefined || work.lease === journal.lastDealt?.lease;
       const ends =
+        isOver &&
         (work !== undefined || outstanding !== undefined) &&
         journal.work === undefined &&
         journal.outstanding === undefined &&

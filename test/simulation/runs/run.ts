@@ -7,6 +7,7 @@ import { NO_TROUBLE } from '../world/performer.js';
 import type { Mutant } from '../oracles/mutants.js';
 import { keepUp } from '../world/upkeep.js';
 import { NORMAL_CONDITIONS } from '../world/surroundings.js';
+import { SimTarget } from '../world/sim-target.js';
 import { Violation, World } from '../world/world.js';
 
 export interface Outcome {
@@ -121,7 +122,8 @@ function endFaults(world: World): void {
     node.answer();
     node.trouble = NO_TROUBLE;
     node.reconnect();
-    if (!node.alive) node.start();
+    if (node instanceof SimTarget) node.calm();
+    else if (!node.alive) node.start();
   }
   world.cluster?.undoInterference(world.nodes.keys());
   world.trace(() => 'calm');

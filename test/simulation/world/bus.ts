@@ -81,6 +81,8 @@ export class SimBus {
   readonly targets = new Map<string, Targets>();
   /** The object store, by sha256: whether an object still has the right content. */
   readonly objects = new Map<string, 'right' | 'changed'>();
+  /** The journals of targets, by node: each with its revision. */
+  readonly journals = new Map<string, { readonly text: string; readonly revision: number }>();
   /** Configs by their text, each parsed once. */
   private readonly parsed = new Map<string, Config>();
   private readonly values = new Map<string, StoredView>();
@@ -136,6 +138,13 @@ export class SimBus {
       this.onAppend(decoded, this.last);
     }
     return true;
+  }
+
+  /** Compare-and-set. Returns the new revision; undefined if the value has another one than the write names. */
+  putJournal(node: string, text: string, revision: number): number | undefined {
+    if ((this.journals.get(node)?.revision ?? 0) !== revision) return undefined;
+    this.journals.set(node, { text, revision: revision + 1 });
+    return revision + 1;
   }
 
   snapshotsOf(service: string): readonly SnapshotInfo[] {

@@ -24,12 +24,12 @@ const CAPABILITIES = [
   ...['File', 'Probe', ...REFERRING_KINDS].map((kind) => `kind:${kind}`),
 ];
 /** Files have an owner and a mode besides their content, so leases save what they touch. */
-const KINDS: Kinds = {
+export const KINDS: Kinds = {
   ...MEMORY_KINDS,
   snapshots: ['File'],
   entries: ({ fragments }) => fragments.filter(({ kind }) => !REFERRING_KINDS.includes(kind)),
 };
-const HEARTBEAT_MS = 30_000;
+export const HEARTBEAT_MS = 30_000;
 /** As in the shell: how long an applier may be unresponsive. */
 const HUNG_SHARE = 1 / 6;
 const SHORTEST_HUNG_MS = 10_000;
@@ -52,6 +52,7 @@ export class SimNode {
   trouble: Trouble = NO_TROUBLE;
   /** Its applier runs elsewhere. */
   isTarget = false;
+  readonly canReboot: boolean = true;
   readonly inversion = { lastMs: -1 };
   /**
    * The lease that was in progress on an old copy of its disk. It is rolled back, even if the node was drained again
@@ -281,7 +282,7 @@ export class SimNode {
     this.notify({ kind: 'answers' });
   }
 
-  private get capabilities(): readonly string[] {
+  protected get capabilities(): readonly string[] {
     return this.isTarget ? [...CAPABILITIES, REMOTE_APPLIER] : CAPABILITIES;
   }
 
@@ -300,7 +301,7 @@ export class SimNode {
     this.notify({ kind: 'connected' });
   }
 
-  private notify(notice: Notice): void {
+  protected notify(notice: Notice): void {
     if (!this.guarding) this.applier?.hear(notice);
   }
 

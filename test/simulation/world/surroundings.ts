@@ -29,6 +29,12 @@ export const NORMAL_CONDITIONS = {
   takeOverMs: 0,
   /** A snapshot is stored after this many facts. 0: no snapshots. */
   snapshotFacts: 0,
+  /** How long a request about the journal of a target is on its way, and its answer. */
+  journalLateMs: 0,
+  /** Share of writes of such journals that are lost, or whose answer is. */
+  journalLost: 0,
+  /** Share of calls to targets that take as long as they may, or longer. */
+  callLate: 0,
 };
 export type Conditions = Record<keyof typeof NORMAL_CONDITIONS, number>;
 
@@ -71,6 +77,16 @@ export interface PlantedFaults {
    * them again.
    */
   readonly overlooksNodes?: boolean;
+  /** Copies of the applier of a target write to it without asking whether they still own it. */
+  readonly fencesNothing?: boolean;
+  /** Copies take a target over without waiting for the deadline of the lease that another one works on. */
+  readonly takesOverAtOnce?: boolean;
+  /** Copies do not wait for late calls of the previous owner. */
+  readonly expectsNoLateCalls?: boolean;
+  /** Copies wait for much longer than the deadline. */
+  readonly waitsTooLong?: boolean;
+  /** Writes of the journals of targets ignore the revision that was read. */
+  readonly overwritesJournals?: boolean;
   /** The inventory receives heartbeats but no reports. */
   readonly overlooksReports?: boolean;
 }
@@ -103,6 +119,12 @@ export abstract class Surroundings {
   abstract onJournal(node: Participant, journal: Journal): void;
   abstract onAct(node: Participant, action: Action): void;
   abstract onWrite(node: Participant): void;
+  /** The journal of a target was written. */
+  abstract onOwned(node: Participant, write: JournalWrite): void;
+  /** A write of this owner has arrived at a target. */
+  abstract onTargetWrite(node: Participant, owner: string): void;
+  /** Some seconds have passed for a target. */
+  abstract onTarget(node: Participant): void;
   /** Its applier hangs in the middle of a change. */
   abstract onGone(node: Participant): void;
   /** A copy stops deciding until a person fixes something. */
@@ -167,4 +189,15 @@ export abstract class Surroundings {
 
 export interface Participant {
   readonly name: string;
+}
+
+/** How a copy of the applier of a target wrote its journal. */
+export interface JournalWrite {
+  /** The copy that wrote. */
+  readonly by: string;
+  /** It has just taken the target over. */
+  readonly isClaim: boolean;
+  /** It gives the target up. */
+  readonly isGivenUp: boolean;
+  readonly journal: Journal;
 }

@@ -6,10 +6,11 @@ import { Cluster, type NodeObject, type Writer } from '../kubernetes/cluster.js'
 import type { PausableObject } from '../kubernetes/pausables.js';
 import type { SimPod } from '../kubernetes/workloads.js';
 import { SimNode } from './sim-node.js';
+import { SimTarget } from './sim-target.js';
 import { Outside } from './outside.js';
 import type { ServiceCopy } from './service-copy.js';
 import { copiesOf, type AnyKind } from './services.js';
-import { Surroundings, type Participant, type PlantedFaults } from './surroundings.js';
+import { Surroundings, type JournalWrite, type Participant, type PlantedFaults } from './surroundings.js';
 
 /** An observer of the world. It throws if an invariant is violated. */
 export interface Oracle {
@@ -17,6 +18,12 @@ export interface Oracle {
   onFact?(world: World, fact: Fact, sequence: number): void;
   onJournal?(world: World, node: SimNode, journal: Journal): void;
   onWrite?(world: World, node: SimNode): void;
+  /** The journal of a target elsewhere was written. */
+  onOwned?(world: World, target: SimTarget, write: JournalWrite): void;
+  /** A write of this copy of its applier has arrived at a target. */
+  onTargetWrite?(world: World, target: SimTarget, owner: string): void;
+  /** Some seconds have passed for a target. */
+  onTarget?(world: World, target: SimTarget): void;
   /** The applier of a node hangs or is killed in the middle of a change. */
   onGone?(world: World, node: SimNode): void;
   onAnswer?(world: World, input: object, answer: Answer): void;
@@ -97,6 +104,15 @@ export class World extends Surroundings {
     return node;
   }
 
+  /** A target elsewhere, and so many copies of its applier. */
+  addTarget(name: string, labels: Readonly<Record<string, string>>, copies: number): SimTarget {
+    const target = new SimTarget(this, name, labels, copies);
+    this.nodes.set(name, target);
+    this.cluster?.register(name);
+    target.start();
+    return target;
+  }
+
   alive(node: string): void {
     if (this.strikes(this.conditions.heartbeatLost, 'lost-heartbeats')) return;
     for (const copy of this.serving('inventory'))
@@ -156,6 +172,18 @@ export class World extends Surroundings {
 
   onWrite({ name }: Participant): void {
     this.observe((oracle) => oracle.onWrite?.(this, this.nodes.get(name) as SimNode));
+  }
+
+  onOwned({ name }: Participant, write: JournalWrite): void {
+    this.observe((oracle) => oracle.onOwned?.(this, this.nodes.get(name) as SimTarget, write));
+  }
+
+  onTargetWrite({ name }: Participant, owner: string): void {
+    this.observe((oracle) => oracle.onTargetWrite?.(this, this.nodes.get(name) as SimTarget, owner));
+  }
+
+  onTarget({ name }: Participant): void {
+    this.observe((oracle) => oracle.onTarget?.(this, this.nodes.get(name) as SimTarget));
   }
 
   onGone({ name }: Participant): void {

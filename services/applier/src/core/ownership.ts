@@ -1,5 +1,5 @@
 import { asker, type Effects, type Program } from '#libs/engine';
-import type { Journal, Work } from './journal.js';
+import { mayBeWrittenLater, type Journal, type Work } from './journal.js';
 
 /**
  * The journal of a target elsewhere is one value, which several copies of an applier share. Its owner is in the value,
@@ -9,13 +9,18 @@ import type { Journal, Work } from './journal.js';
  * 2. Until the deadline of a lease, only the copy that began it writes to the target. Nobody else takes over before.
  * 3. After that, or without a lease, a copy reads that it still owns the target before each write to it.
  * 4. A write to the target has ended one call timeout after it was allowed. A new owner waits that long.
+ * 5. If it is not known whether the value still has a lease, it is written again before anything is written to the
+ *    target.
  */
 export interface OwnershipPort {
   /** The time in milliseconds, which is nearly the same for all copies. */
   now(): number;
   'read-value'(): StoredValue | undefined;
-  /** The new revision, or `overtaken` if the value no longer has the revision that the write names. */
-  'write-value'(value: StoredValue): number | 'overtaken';
+  /**
+   * The new revision, or `overtaken` if the value no longer has the revision that the write names, or `not-sent` if
+   * there is no connection. After an error it is not known whether the value was written.
+   */
+  'write-value'(value: StoredValue): number | 'overtaken' | 'not-sent';
   sleep(wait: { readonly ms: number }): void;
 }
 
@@ -50,6 +55,13 @@ export class LostTargetError extends Error {
   override readonly name = 'LostTargetError';
 }
 
+const NO_CONNECTION = 'there is no connection to NATS';
+class NotSentError extends Error {
+  constructor() {
+    super(NO_CONNECTION);
+  }
+}
+
 /** The clocks of two copies differ by less. */
 const CLOCKS_DIFFER_MS = 2_000;
 /** No call to a target takes longer. */
@@ -62,18 +74,20 @@ const ask = asker<OwnershipPort>();
 /** The journal of one target that this copy owns. */
 export class Ownership {
   isLost = false;
-  /** What the value certainly says, or has said. */
-  private written: Journal;
-  /** What it will say once it can be written. */
-  private latest: Journal;
+  /** What the applier goes by. */
+  private current: Journal;
+  /** A write had no answer, so it is not known what the value says. */
+  private isUnclear = false;
+  /** Until then no other copy takes over, whichever journal the value has. */
+  private leaseEndsMs: number;
 
   private constructor(
     private readonly options: OwnershipOptions,
     private revision: number,
     readonly journal: Journal,
   ) {
-    this.written = journal;
-    this.latest = journal;
+    this.current = journal;
+    this.leaseEndsMs = leaseEndOf(journal);
   }
 
   /**
@@ -93,6 +107,7 @@ export class Ownership {
       }
       const text = encoded(journal, owner, options);
       const revision = yield* ask({ do: 'write-value', text, revision: stored?.revision ?? 0 });
+      if (revision === 'not-sent') throw new NotSentError();
       if (revision === 'overtaken') {
         yield* ask({ do: 'sleep', ms: LOOK_MS });
         continue;
@@ -104,9 +119,19 @@ export class Ownership {
   }
 
   *write(journal: Journal): Owning<void> {
-    this.latest = journal;
-    yield* this.put(journal, this.options.owner);
-    this.written = journal;
+    if (mayBeWrittenLater(this.current.work, journal.work)) this.current = journal;
+    const { leaseEndsMs, isUnclear } = this;
+    this.leaseEndsMs = Math.min(leaseEndsMs, leaseEndOf(journal));
+    this.isUnclear = true;
+    try {
+      yield* this.put(journal, this.options.owner);
+    } catch (error) {
+      if (error instanceof NotSentError) Object.assign(this, { leaseEndsMs, isUnclear });
+      throw error;
+    }
+    this.current = journal;
+    this.leaseEndsMs = leaseEndOf(journal);
+    this.isUnclear = false;
   }
 
   /** Tells the next owner that this copy does nothing any more, so that it need not wait for a deadline. */
@@ -122,18 +147,11 @@ export class Ownership {
     if (this.isLost) throw this.lost();
     const nowMs = yield* ask({ do: 'now' });
     const untilMs = nowMs + CALL_TIMEOUT_MS;
-    if (nowMs < this.leaseEndsMs()) return untilMs;
-    const stored = yield* ask({ do: 'read-value' });
-    if (!this.isOwn(stored)) throw this.losing();
+    if (nowMs < this.leaseEndsMs) return untilMs;
+    // The value may say that a lease is over which this copy rolls back: that must be corrected first.
+    if (this.isUnclear) yield* this.write(this.current);
+    else if (!this.isOwn(yield* ask({ do: 'read-value' }))) throw this.losing();
     return untilMs;
-  }
-
-  /** A lease whose begin or end may not be in the journal yet keeps nobody away. */
-  private leaseEndsMs(): number {
-    const [written, latest] = [this.written.work, this.latest.work];
-    return written === undefined || latest === undefined
-      ? -Infinity
-      : Math.min(deadlineMs(written), deadlineMs(latest));
   }
 
   /** A lost answer leaves open whether the value was written, so a refusal may be due to a write of this copy. */
@@ -141,11 +159,13 @@ export class Ownership {
     if (this.isLost) throw this.lost();
     const text = encoded(journal, owner, this.options);
     const revision = yield* ask({ do: 'write-value', text, revision: this.revision });
+    if (revision === 'not-sent') throw new NotSentError();
     if (revision !== 'overtaken') return void (this.revision = revision);
     const stored = yield* ask({ do: 'read-value' });
     if (!this.isOwn(stored)) throw this.losing();
     const again = yield* ask({ do: 'write-value', text, revision: stored.revision });
     if (again === 'overtaken') throw this.losing();
+    if (again === 'not-sent') throw new Error(NO_CONNECTION);
     this.revision = again;
   }
 
@@ -170,6 +190,8 @@ function untilOver({ work, sound }: Journal, nowMs: number): number | undefined 
 }
 
 const deadlineMs = ({ readMs, applyMs }: Work): number => readMs + applyMs;
+
+const leaseEndOf = ({ work }: Journal): number => (work === undefined ? -Infinity : deadlineMs(work));
 
 /** The first line names the owner; it is empty if that has handed the target over. The rest is the journal. */
 const encoded = (journal: Journal, owner: string, { codec }: OwnershipOptions): string =>

@@ -17,6 +17,7 @@ export type StepAnswer = Outcome | typeof UNREACHABLE | Error;
 export class ApplierRun {
   private woken = false;
   private stopping = false;
+  private retiring = false;
   private failures = 0;
 
   constructor(
@@ -53,9 +54,15 @@ export class ApplierRun {
     this.wake();
   }
 
+  /** Stops once no lease is in progress: one that has begun is finished or rolled back first. */
+  retire(): void {
+    this.retiring = true;
+    this.wake();
+  }
+
   /** The steps to carry out, one after another. */
   *steps(): Generator<Step, void, StepAnswer> {
-    while (!this.stopping) {
+    while (!this.stopping && !(this.retiring && this.journal.work === undefined)) {
       const step = nextStep(this.state, this.clock());
       if (step.do === 'wait') {
         yield* this.wait(step.untilMs);

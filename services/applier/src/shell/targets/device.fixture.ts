@@ -145,6 +145,8 @@ export function deviceTarget(device: Device, node: string, copy: string, clock: 
   };
 }
 
+export const AT_ONCE = AbortSignal.abort();
+
 /** One device with its journal, its bus and a clock, and copies of the applier that serve it. */
 export class Scene {
   readonly device = new Device(() => this.clock());
@@ -196,7 +198,7 @@ export class Scene {
   async end(): Promise<void> {
     this.ending.abort();
     await Promise.race([
-      Promise.allSettled(this.running.map((one) => one.stop())),
+      Promise.allSettled(this.running.map((one) => one.stop(AT_ONCE))),
       new Promise((resolve) => setTimeout(resolve, 300)),
     ]);
     rmSync(this.folder, { recursive: true, force: true });

@@ -2,7 +2,7 @@ import { REMOTE_APPLIER } from '#libs/contracts';
 import { until } from '#libs/testing';
 import { config, file } from '../applier-host.fixture.js';
 import { decodeJournal } from '../state/journal-text.js';
-import { Scene } from './device.fixture.js';
+import { AT_ONCE, Scene } from './device.fixture.js';
 
 const OLD = config(file('a', 'x'), file('b', 'x'));
 const NEW = config(file('a', 'y'), file('b', 'y'));
@@ -71,7 +71,7 @@ it('does not join with a target that has never answered', async () => {
   scene.device.isGone = false;
   await scene.bus.reported(({ kind }) => kind === 'announced');
   scene.device.isGone = true;
-  await one.stop();
+  await one.stop(AT_ONCE);
   expect(journal().owner).toBe('');
 });
 
@@ -109,10 +109,40 @@ describe('two copies', () => {
   it('one that stops hands the target over, and the next one continues its lease at once', async () => {
     const one = await scene.first('one');
     await scene.bus.roll(OLD);
-    await one.stop();
+    await one.stop(AT_ONCE);
     expect(journal().owner).toBe('');
     await scene.copy('two');
     expect((await scene.bus.roll(NEW)).verdict).toBe('applied');
+  });
+
+  it('one that does not lead any more finishes its lease, and then hands the target over', async () => {
+    const one = await scene.first('one');
+    await scene.bus.roll(OLD);
+    const { calls, thaw } = freeze('one', 8);
+    const lease = scene.bus.grant(NEW, { applyMs: 60_000 });
+    await until(() => journal().work !== undefined && calls() > 8);
+    const stopped = one.stop(new AbortController().signal);
+    scene.journals.isDown = true;
+    thaw();
+    await until(() => JSON.stringify(scene.values) === JSON.stringify(AFTER));
+    expect(journal()).toMatchObject({ owner: 'one', work: { lease } });
+    scene.journals.isDown = false;
+    await stopped;
+    expect(journal()).toMatchObject({ owner: '', work: undefined, inForce: scene.bus.store(NEW) });
+  });
+
+  it('one that is stopped hands its lease over', async () => {
+    const one = await scene.first('one');
+    await scene.bus.roll(OLD);
+    const { calls, thaw } = freeze('one', 8);
+    const lease = scene.bus.grant(NEW, { applyMs: 60_000 });
+    await until(() => journal().work !== undefined && calls() > 8);
+    const stopping = new AbortController();
+    const stopped = one.stop(stopping.signal);
+    stopping.abort();
+    thaw();
+    await stopped;
+    expect(journal()).toMatchObject({ owner: '', work: { lease } });
   });
 
   it('one that starts waits for the deadline of a lease on which a killed one may work', async () => {

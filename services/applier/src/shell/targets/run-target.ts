@@ -55,8 +55,11 @@ export interface TargetOptions {
 export interface RunningTarget {
   readonly node: string;
   relabel(labels: Readonly<Record<string, string>>): void;
-  /** Stops, and hands the target over to the next owner. */
-  stop(): Promise<void>;
+  /**
+   * Stops, and hands the target over to the next owner. A lease that has begun is finished, or rolled back, before:
+   * another copy could do that only after its deadline. Not if `atOnce` is aborted.
+   */
+  stop(atOnce: AbortSignal): Promise<void>;
 }
 
 /** The times in a journal are those of the NATS server, whichever copy has written them: they never start over. */
@@ -119,11 +122,15 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
   return {
     node,
     relabel: (labels) => applier.hear({ kind: 'self', labels, capabilities: self.capabilities }),
-    stop: async () => {
+    stop: async (atOnce) => {
+      const halt = (): void => applier.stop();
+      atOnce.addEventListener('abort', halt);
+      if (atOnce.aborted) halt();
+      else applier.retire();
+      await running;
+      atOnce.removeEventListener('abort', halt);
       stopHeartbeats();
       opened.reach.stop();
-      applier.stop();
-      await running;
       await storage
         .handOver(applier.journal)
         .catch((error: Error) => log.warn({ node, error: error.message }, 'the target could not be handed over'));

@@ -38,3 +38,25 @@ it('tells a target the labels that it got while it was being claimed', async () 
   await claimed();
   expect(heard).toEqual([{ zone: 'a' }, { zone: 'c' }]);
 });
+
+it('claims a target that another copy took over again, but not at full speed', async () => {
+  jest.useFakeTimers();
+  try {
+    let claims = 0;
+    const run = (_target: Target, onLost: () => void): Promise<RunningTarget> => {
+      claims += 1;
+      if (claims < 4) setTimeout(onLost, 1);
+      return Promise.resolve({ node: 'f-1', relabel: () => undefined, stop: () => Promise.resolve() });
+    };
+    const set = new TargetSet({ shards: 1, run, log: quiet });
+    set.lead(0, true);
+    set.replace([target({})]);
+    await jest.advanceTimersByTimeAsync(6_000);
+    expect(claims).toBe(1);
+    await jest.advanceTimersByTimeAsync(60_000);
+    expect(claims).toBe(4);
+    await set.stop();
+  } finally {
+    jest.useRealTimers();
+  }
+});

@@ -12,12 +12,15 @@ export interface TargetSetOptions {
 
 const AGAIN_FIRST_MS = 1_000;
 const AGAIN_LAST_MS = 60_000;
+/** Two copies that both believe that they lead must not take a target from each other at full speed. */
+const AFTER_LOSS_MS = 6_000;
 
 /** Which of many targets run here: those that exist and whose shard this copy leads. */
 export class TargetSet {
   private readonly led = new Set<number>();
   private wanted: ReadonlyMap<string, Target> = new Map();
   private readonly slots = new Map<string, Slot>();
+  private readonly stopping = new AbortController();
 
   constructor(private readonly options: TargetSetOptions) {}
 
@@ -33,8 +36,9 @@ export class TargetSet {
     this.update();
   }
 
-  /** Stops all targets, and hands them over. */
+  /** Stops all targets at once, and hands them over. */
   async stop(): Promise<void> {
+    this.stopping.abort();
     this.led.clear();
     this.update();
     await Promise.all([...this.slots.values()].map((slot) => slot.settled));
@@ -47,7 +51,7 @@ export class TargetSet {
       const isOwn = target !== undefined && this.led.has(shardOf(node, shards));
       let slot = this.slots.get(node);
       if (slot === undefined && !isOwn) continue;
-      if (slot === undefined) this.slots.set(node, (slot = new Slot(this.options)));
+      if (slot === undefined) this.slots.set(node, (slot = new Slot(this.options, this.stopping.signal)));
       slot.want(isOwn ? target : undefined);
     }
   }
@@ -73,7 +77,11 @@ class Slot {
   private ending = new AbortController();
   private wake: () => void = () => undefined;
 
-  constructor(private readonly options: TargetSetOptions) {}
+  constructor(
+    private readonly options: TargetSetOptions,
+    /** Ends targets in the middle of their leases. */
+    private readonly stopping: AbortSignal,
+  ) {}
 
   want(target: Target | undefined): void {
     const before = this.wanted;
@@ -115,15 +123,18 @@ class Slot {
 
   private async end(running: RunningTarget): Promise<void> {
     this.current = undefined;
-    await running.stop();
+    await running.stop(this.stopping);
   }
 
-  /** Another copy has it. If this one should still have it, it claims the target again. */
+  /** Another copy has it. If this one should still have it after a while, it claims the target again. */
   private async lost(): Promise<void> {
     const { current } = this;
     this.current = undefined;
-    await current?.running.stop();
-    if (!this.isBusy) this.settled = this.settle();
+    await current?.running.stop(this.stopping);
+    if (this.isBusy) return;
+    this.isBusy = true;
+    this.settled = this.pause(AFTER_LOSS_MS).then(() => this.settle());
+    await this.settled;
   }
 
   private pause(ms: number): Promise<void> {

@@ -22,7 +22,10 @@ export { CALL_TIMEOUT_MS } from '../../core/index.js';
 /** Where the journals of targets are: one value per node. A write names the revision that it replaces. */
 export interface JournalBucket {
   read(node: string): Promise<StoredValue | undefined>;
-  /** Returns the new revision. Throws an error with the name OvertakenError if the value has another revision. */
+  /**
+   * Returns the new revision. Throws an error with the name OvertakenError if the value has another revision, and
+   * NotSentError if there is no connection. After any other it is not known whether the value was written.
+   */
   write(node: string, text: string, revision: number): Promise<number>;
 }
 
@@ -130,6 +133,7 @@ const portOf = ({ node, bucket, clock, sleep }: StorageOptions): Handlers<Owners
   'write-value': ({ text, revision }) =>
     bucket.write(node, text, revision).catch((error: Error) => {
       if (error.name === 'OvertakenError') return 'overtaken';
+      if (error.name === 'NotSentError') return 'not-sent';
       throw error;
     }),
   sleep: ({ ms }) => sleep(ms),
