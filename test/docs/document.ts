@@ -116,7 +116,7 @@ function comparable(text: string, nodesMayDiffer: boolean): string[] {
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z|\b\d\d:\d\d:\d\d(\.\d+)?\b/g, '<time>')
     .replace(/\b\d+(\.\d+)?(ms|s|m|h|d)\b/g, '<for>')
     .replace(/\b[0-9a-f]{12}([0-9a-f]{52})?\b/g, '<hash>')
-    .replace(nodesMayDiffer ? /\b(node|edge|worker)-\d+\b/g : /(?!)/g, '<node>')
+    .replace(nodesMayDiffer ? /\b(node|edge|worker|cnf)-\d+\b/g : /(?!)/g, '<node>')
     .split('\n')
     .map((line) => line.trim().replace(/\s{2,}/g, '  '))
     .filter((line) => line !== '');

@@ -28,6 +28,9 @@ test('the tutorial works as written', () => follow('docs/tutorial/README.md', fa
 
 test('the output of the demo matches README', () => follow('README.md', true));
 
+test('the output of the demo of network functions matches their guide', () =>
+  follow('docs/guides/network-functions.md', true));
+
 test.each([
   ['a line that differs', 'a\nb\n', 'a\nc\n', false],
   ['a missing line', 'a\nb\n', 'a\n', false],

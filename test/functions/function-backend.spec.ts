@@ -5,7 +5,7 @@ import { functionBackends } from '../../services/applier/src/shell/functions/fun
 import type { ObjectOptions } from '../../services/applier/src/shell/functions/function-objects.js';
 import { UnreachableError, type Backend, type CheckContext } from '../../services/applier/src/shell/ports.js';
 import { entry, INSIDE, OUTSIDE, POLICY, PROPOSAL, SAMPLES, type Sample } from './objects.fixture.js';
-import { FunctionStandIn } from './stand-in.js';
+import { FunctionStandIn } from '../../cli/src/demo/functions/stand-in.js';
 
 const CALL_MS = 20_000;
 const endless = (): number => Infinity;

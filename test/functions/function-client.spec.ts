@@ -5,7 +5,7 @@ import { testAuthority } from '#libs/testing';
 import { UnreachableError } from '../../services/applier/src/shell/ports.js';
 import { FunctionClient } from '../../services/applier/src/shell/functions/function-client.js';
 import { FunctionServices } from '../../services/applier/src/shell/functions/function-services.js';
-import { FunctionStandIn } from './stand-in.js';
+import { FunctionStandIn } from '../../cli/src/demo/functions/stand-in.js';
 
 const POLICIES = 'sdewan/mwan3/v1/policies';
 let replica: FunctionStandIn;

@@ -6,7 +6,7 @@ import { SERVICES, type ChangeView } from '#libs/contracts';
 import { startNatsServer, TcpProxy, until, type NatsServer } from '#libs/testing';
 import { run, type CommandOutput } from '../e2e/fleet.js';
 import { Processes, SLUICE } from '../e2e/processes.js';
-import { FunctionStandIn } from './stand-in.js';
+import { FunctionStandIn } from '../../cli/src/demo/functions/stand-in.js';
 
 /** A replica of a network function: a stand-in behind a proxy, so that it can be cut off and keep running. */
 export class Replica {

@@ -6,7 +6,7 @@ import {
   type FunctionStatusReport,
 } from '../../services/applier/src/shell/functions/function-status.js';
 import { FunctionFleet, type Replica } from './function-fleet.js';
-import { FunctionStandIn } from './stand-in.js';
+import { FunctionStandIn } from '../../cli/src/demo/functions/stand-in.js';
 
 const FAILED = { InitConnection: 'fail', details: [{ name: 'siteb', status: 'DOWN' }] };
 const HOUR = 3_600_000;

@@ -5,7 +5,7 @@ import { FunctionClient } from '../../services/applier/src/shell/functions/funct
 import { functionBackends } from '../../services/applier/src/shell/functions/function-backend.js';
 import type { Backend } from '../../services/applier/src/shell/ports.js';
 import { entry } from './objects.fixture.js';
-import { FunctionStandIn } from './stand-in.js';
+import { FunctionStandIn } from '../../cli/src/demo/functions/stand-in.js';
 
 /**
  * Changes from any config to any other, in the order of an applier: first everything that is not wanted any more is

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import { parseArgs } from 'node:util';
-import { FunctionStandIn, type Troubles } from './stand-in.js';
-import { COLLECTIONS } from './stand-in-schema.js';
+import { FunctionStandIn, type Troubles } from '../../cli/src/demo/functions/stand-in.js';
+import { COLLECTIONS } from '../../cli/src/demo/functions/stand-in-schema.js';
 
 /**
  * The stand-in as a process. A second port steers it: GET shows what it has, `POST /empty` empties it, and `POST

@@ -1,36 +1,15 @@
-import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { FleetClient } from '#libs/client';
 import { EXIT } from '../output/exit.js';
-import { followChange, type FollowResult } from '../change/follow-change.js';
-import type { Colours } from '../output/io.js';
 import { reasonLines } from '../output/reasons.js';
-import { rolloutTree } from '../output/rollout-tree.js';
 import { nodeFolders } from '../up/data-folder.js';
 import { badChange, DEMO_NODES, DEMO_PATH, goodChange, isGoodFile, poolsChange, SHOWN } from './scene.js';
-
-export interface Stage {
-  readonly fleet: FleetClient;
-  readonly data: string;
-  readonly tell: (text: string) => void;
-  readonly colours: Colours;
-  readonly signal: AbortSignal;
-}
-
-/** One expectation of the demo, and whether it was met. */
-export interface Step {
-  readonly expected: string;
-  readonly actual: string;
-  readonly ok: boolean;
-}
-
-const STEP_MS = 20_000;
+import { ends, publish, showTree, titleOf, type Stage, type Step } from './telling.js';
 
 /** Shows a newcomer how Sluice works, and checks every step. */
 export async function tellDemo(stage: Stage): Promise<readonly Step[]> {
   const { tell, colours } = stage;
-  const title = (n: number, text: string): void => tell(`\n${colours.bold(`${n}. ${text}`)}`);
+  const title = titleOf(stage);
 
   title(1, 'Pools');
   tell(
@@ -93,33 +72,6 @@ export async function tellDemo(stage: Stage): Promise<readonly Step[]> {
   return steps;
 }
 
-interface PublishedChange {
-  readonly id: string;
-  readonly end: FollowResult;
-}
-
-async function publish({ fleet, signal, tell }: Stage, change: object): Promise<PublishedChange> {
-  const id = await fleet.publishChange('demo', JSON.stringify(change), randomUUID());
-  tell(`  $ sluice apply -f change.yaml --wait      # ${id}`);
-  return {
-    id,
-    end: await followChange(fleet, id, { timeoutMs: STEP_MS, signal, endsWhenPaused: true, onUpdate: () => undefined }),
-  };
-}
-
-function showTree({ tell, colours }: Stage, { id, end }: PublishedChange): void {
-  const tree = rolloutTree(
-    { id, change: end.change, rollout: end.rollout, pools: new Map(), now: new Date() },
-    colours,
-  );
-  tell(
-    tree
-      .split('\n')
-      .map((line) => `  ${line}`)
-      .join('\n'),
-  );
-}
-
 function showFiles({ data, tell, colours }: Stage): ReadonlyMap<string, string> {
   const files = readFiles(data);
   for (const node of SHOWN)
@@ -139,12 +91,4 @@ function filesAre(files: ReadonlyMap<string, string>, expected: string): Step {
     ({ name }) => `${name}: ${JSON.stringify(files.get(name) ?? null)}`,
   );
   return { expected, actual: wrong.length === 0 ? 'as expected' : wrong.join(', '), ok: wrong.length === 0 };
-}
-
-function ends({ id, end }: PublishedChange, exit: number, expected: string): Step {
-  return {
-    expected,
-    actual: `${id} ${end.status.word}${end.because === 'ended' ? '' : ` (${end.because})`} ${end.status.detail}`.trim(),
-    ok: end.because === 'ended' && end.exit === exit,
-  };
 }

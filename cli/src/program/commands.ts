@@ -39,6 +39,10 @@ export function registerLocal({ program, action }: Registry): void {
   program
     .command('demo')
     .description('watch a good change, then a bad change and its rollback, in a temporary folder; takes under a minute')
+    .option(
+      '--functions',
+      'with four replicas of a network function instead of twelve nodes: one does not answer for a while, and one restarts',
+    )
     .option('--keep', 'keep the temporary folder with its files and logs')
     .action(action(async () => (await import('../commands/demo.js')).demo));
   program.addCommand(

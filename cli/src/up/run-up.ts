@@ -23,6 +23,8 @@ export interface UpOptions {
   readonly nodes: readonly InventoryNode[];
   /** Whether drain and inventory work with Kubernetes, and the gateway runs. */
   readonly kubernetes: boolean;
+  /** Replicas of network functions, which an applier here serves. */
+  readonly functions?: { readonly inventory: string; readonly names: readonly string[] };
   readonly say: (text: string) => void;
   /** Gives up waiting until everything answers. */
   readonly signal: AbortSignal;
@@ -44,6 +46,8 @@ interface Variables {
 }
 
 const READY_MS = 30_000;
+/** Everybody is near, so a replica is known to be silent soon. */
+const WITH_FUNCTIONS = { SLUICE_SILENT_SECONDS: '4' };
 const WITH_KUBERNETES = { SLUICE_DRAIN: 'kubernetes', SLUICE_INVENTORY: 'kubernetes' };
 
 /** The services that run here. */
@@ -105,7 +109,7 @@ async function startServer(port: number, folder: DataFolder, supervisor: Supervi
 
 function startProcesses(
   url: string,
-  { nodes, kubernetes }: UpOptions,
+  { nodes, kubernetes, functions }: UpOptions,
   folder: DataFolder,
   supervisor: Supervisor,
 ): void {
@@ -118,11 +122,21 @@ function startProcesses(
     name,
     command: process.execPath,
     args: [join(packageRoot(), 'bin', 'sluice'), ...args],
-    env: { ...own, ...(kubernetes ? WITH_KUBERNETES : {}), NATS_URL: url },
+    env: {
+      ...own,
+      ...(kubernetes ? WITH_KUBERNETES : {}),
+      ...(functions === undefined ? {} : WITH_FUNCTIONS),
+      NATS_URL: url,
+    },
     logFile: join(folder.logs, `${name}.log`),
   });
   for (const services of kubernetes ? [...PROCESSES, EDGE_SERVICES] : PROCESSES)
     supervisor.add(child(services.join('+'), ['service', ...services]));
+  if (functions !== undefined) {
+    const soon = ['--heartbeat-seconds', '1', '--check-seconds', '1'];
+    const of = ['--targets', 'functions', '--inventory', functions.inventory, '--state', folder.path, ...soon];
+    supervisor.add(child('function-applier', ['applier', ...of]));
+  }
   const shards = shardsFor(nodes.length, availableParallelism());
   for (const [at, shard] of shards.entries()) {
     const name = shards.length === 1 ? 'appliers' : `appliers-${at + 1}`;
@@ -133,12 +147,16 @@ function startProcesses(
 /**
  * Waits until every service answers and every node is known. Names the log of everything that is still missing then.
  */
-async function whatIsMissing(url: string, { nodes, kubernetes, signal }: UpOptions): Promise<readonly string[]> {
+async function whatIsMissing(
+  url: string,
+  { nodes, kubernetes, functions, signal }: UpOptions,
+): Promise<readonly string[]> {
   const fleet = await connectFleet({ servers: [url], timeoutMs: 5_000 });
+  const names = [...nodes.map(({ name }) => name), ...(functions?.names ?? [])];
   const untilMs = performance.now() + READY_MS + nodes.length * 5;
   try {
     for (;;) {
-      const missing = await look(fleet, nodes, servicesOf(kubernetes));
+      const missing = await look(fleet, names, servicesOf(kubernetes));
       if (missing.length === 0 || signal.aborted || performance.now() > untilMs) return missing;
       await new Promise((resolve) => setTimeout(resolve, 150));
     }
@@ -149,7 +167,7 @@ async function whatIsMissing(url: string, { nodes, kubernetes, signal }: UpOptio
 
 async function look(
   fleet: FleetClient,
-  nodes: readonly InventoryNode[],
+  nodes: readonly string[],
   names: readonly string[],
 ): Promise<readonly string[]> {
   const facts = await fleet.inspect().catch(() => undefined);
@@ -158,7 +176,7 @@ async function look(
   );
   if (services.length > 0) return services;
   const ready = await fleet.reportingNodes().catch(() => new Set());
-  const silent = nodes.filter(({ name }) => !ready.has(name));
+  const silent = nodes.filter((name) => !ready.has(name));
   return silent.length === 0 ? [] : [`${silent.length} of ${nodes.length} nodes`];
 }
 
