@@ -105,8 +105,8 @@ async function find<G extends Resource>(
 async function nodesOf(fleet: FleetClient, name: string | undefined): Promise<ResourceView<'nodes'>[]> {
   const both = (node: NodeView, status: StatusView | undefined): ResourceView<'nodes'> => {
     if (status === undefined) return node;
-    const { taken, restored, deferred, incompatible, drifted, failingProbes } = status;
-    const fields = { restored, deferred, incompatible, drifted, failingProbes };
+    const { taken, restored, deferred, skipped, incompatible, drifted, failingProbes } = status;
+    const fields = { restored, deferred, skipped, incompatible, drifted, failingProbes };
     return { ...node, ...(taken === undefined ? {} : { taken }), ...fields };
   };
   if (name === undefined) {

@@ -19,7 +19,9 @@ export type Resource = (typeof RESOURCES)[number];
 
 /** A node, with the scheduler's view of it if there is one. */
 export type NodeRow = NodeView &
-  Partial<Pick<StatusView, 'taken' | 'restored' | 'deferred' | 'incompatible' | 'drifted' | 'failingProbes'>>;
+  Partial<
+    Pick<StatusView, 'taken' | 'restored' | 'deferred' | 'skipped' | 'incompatible' | 'drifted' | 'failingProbes'>
+  >;
 /** A change, with the view of its rollout. */
 export type ChangeRow = ChangeView & { readonly status: ChangeStatus };
 /** An item of a list: a value of a bucket, and the value of another bucket about the same node or change. */
@@ -179,4 +181,6 @@ const nodeState = ({ state, unavailable, taken, ...status }: NodeRow): string =>
     ...(status.incompatible === true ? ['incompatible'] : []),
     ...((status.failingProbes ?? []).length > 0 ? [`unhealthy (${failingText(status.failingProbes ?? [])})`] : []),
     ...((status.deferred ?? '') === '' ? [] : ['deferred']),
+    // What the scheduler skips is silent, and shown as such.
+    ...(['', 'scheduler', undefined].includes(status.skipped) ? [] : [`skipped by ${status.skipped}`]),
   ].join(',');

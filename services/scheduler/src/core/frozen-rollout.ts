@@ -89,9 +89,10 @@ function joined(all: readonly NodeResults[]): readonly NodeResults[] {
 }
 
 /** How nodes of an ended rollout ended, with the reason of those that need attention. `names` follow each other. */
-export function frozenProgress({ nodes, frozen }: Rollout, names: readonly string[]): readonly NodeProgress[] {
+export function frozenProgress(state: State, rollout: Rollout, names: readonly string[]): readonly NodeProgress[] {
+  const { nodes, frozen } = rollout;
   if (frozen === undefined) return [];
-  const worst = new Map(frozen.worst.map((row) => [row.node, row]));
+  const worst = new Map(worstNodes(state, rollout).map((row) => [row.node, row]));
   const results = frozen.results.flatMap((one) => Array.from({ length: one.count }, () => one));
   const first = nodes.indexOf(names[0] ?? '');
   return names.map((node, i) => {
@@ -213,7 +214,7 @@ const RANK: ReadonlyMap<string, number> = new Map(
 
 /** The nodes that people want to see first: failures, then nodes in progress. */
 export function worstNodes(state: State, rollout: Rollout): readonly NodeProgress[] {
-  if (rollout.frozen !== undefined) return rollout.frozen.worst;
+  if (rollout.frozen !== undefined) return rollout.frozen.worst.map((row) => asOfNow(state, rollout.change, row));
   const names = new Set<string>();
   const isOfThis = (name: string): boolean => state.nodes.get(name)?.lease?.change === rollout.change;
   for (const name of state.attended) if (isOfThis(name)) names.add(name);
@@ -230,6 +231,13 @@ export function worstNodes(state: State, rollout: Rollout): readonly NodeProgres
   const rows = [...names].map((name) => nodeProgress(state, rollout.change, name));
   rows.sort((a, b) => (RANK.get(a.state) ?? 9) - (RANK.get(b.state) ?? 9) || (a.node < b.node ? -1 : 1));
   return rows.slice(0, WORST);
+}
+
+/** A node may be deferred for another reason than when its rollout ended. */
+function asOfNow(state: State, change: string, row: NodeProgress): NodeProgress {
+  const { deferred } = nodeOf(state, row.node);
+  const isStill = row.state === 'deferred' && state.deferredBy.get(row.node)?.includes(change) === true;
+  return isStill && deferred !== undefined ? { ...row, reason: deferred } : row;
 }
 
 /** The state of one node in a rollout. */

@@ -76,7 +76,7 @@ function getRollout({ state }: SchedulerDraft, request: Request & { readonly op:
   const nodes =
     rollout.frozen === undefined
       ? shown.map((name) => nodeProgress(state, request.change, name))
-      : frozenProgress(rollout, shown);
+      : frozenProgress(state, rollout, shown);
   return answered({ ...rolloutView(state, request.change), nodes, ...next });
 }
 

@@ -19,6 +19,9 @@ import {
 export const takenText = ({ owner, reason, forMs, at }: TakenUnit): string =>
   `taken by ${owner}${forMs === 0 ? '' : ` for ${durationText(forMs)} from ${at}`}${reason === '' ? '' : `: ${reason}`}`;
 
+/** Who has skipped a node, as text for people. */
+export const skippedText = (by: string): string => `skipped by ${by}`;
+
 /** Which probes fail, and why, as text for people. */
 export const failingText = (probes: readonly FailingProbe[]): string =>
   probes.map(({ probe, reason }) => `${probe}: ${reason}`).join('; ');
@@ -78,7 +81,7 @@ export function blockedBecause(
   node: NodeState,
 ): string | undefined {
   if (classOf(rollout, target, node) !== 'pending') return undefined;
-  if (node.skippedBy !== undefined) return `skipped by ${node.skippedBy}`;
+  if (node.skippedBy !== undefined) return skippedText(node.skippedBy);
   if (outcomeOf(node.lease) === 'unknown')
     return 'unknown: it did not report in time and keeps its lease until it does';
   if (node.lease !== undefined) return undefined;

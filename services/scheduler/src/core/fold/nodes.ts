@@ -1,9 +1,10 @@
-import type { Entry, FactTable } from '#libs/engine';
+import { viewKey, type Entry, type FactTable } from '#libs/engine';
 import { MOST_INCARNATION_JUMP, type FactOf, type takenReport } from '#libs/contracts';
 import { sameLabels } from '#libs/manifests';
 import { assignPool, putNode, reassignShared } from '../indexes.js';
 import { isOpen, type Lease } from '../lease.js';
 import { isTarget, nodeOf, targetKey, type NodeState, type State } from '../state.js';
+import { skippedText, takenText } from '../want.js';
 import { changeLease, patchChange, patchTarget, leftRollout, laterThan } from './patches.js';
 
 /** The fields that are reset when a node leaves. */
@@ -51,7 +52,12 @@ export const NODE_FACTS: FactTable<State> = {
   'node.healthy': (state, { node }, entry) => patchNode(state, node, entry, { failingProbes: [] }),
   'node.taken': (state, { node, owner, reason, at, forMs }, entry) =>
     patchNode(state, node, entry, { taken: { owner, reason, at, sinceMs: entry.readMs, forMs } }),
-  'node.returned': (state, { node }, entry) => patchNode(state, node, entry, { taken: undefined }),
+  'node.returned': (state, { node: name }, entry) => {
+    const { taken, deferred } = nodeOf(state, name);
+    patchNode(state, name, entry, { taken: undefined });
+    const was = taken === undefined ? undefined : takenText(taken);
+    if (deferred !== undefined && deferred === was) deferAgain(state, name, entry, `was ${was}`);
+  },
   'node.rendered': rendered,
   'node.reviewed': reviewed,
   'node.reported': (state, fact, { sequence }) => putNode(state, reported(state, fact, fact.at), sequence),
@@ -60,9 +66,12 @@ export const NODE_FACTS: FactTable<State> = {
     const node = nodeOf(state, name);
     const retry = change === '' && node.lease === undefined ? laterThan(node, entry.readMs) : node.retry;
     patchNode(state, name, entry, { deferred: reason, retry });
+    touchDeferring(state, name);
   },
   'node.skipped': (state, { node, by }, entry) => {
     patchNode(state, node, entry, { skippedBy: by });
+    // What the scheduler skips was deferred for a reason that says more.
+    if (by !== 'scheduler') deferAgain(state, node, entry, skippedText(by));
     stopStalling(state, node);
   },
   // A stopped drain never becomes a finished one.
@@ -90,6 +99,21 @@ const withoutIncarnation = (node: NodeState): NodeState =>
   node.report === undefined || node.report.incarnation <= MOST_INCARNATION_JUMP
     ? node
     : { ...node, report: { ...node.report, incarnation: 0, nonce: 0, seq: 0 } };
+
+/** A node that is deferred already is so for another reason now. */
+function deferAgain(state: State, name: string, entry: Entry, reason: string): void {
+  const { change, deferred } = nodeOf(state, name);
+  if (deferred === undefined) return;
+  const target = change === undefined ? undefined : state.targets.get(targetKey(change, name));
+  if (change !== undefined && target?.deferred !== undefined) patchTarget(state, change, name, { deferred: reason });
+  patchNode(state, name, entry, { deferred: reason });
+  touchDeferring(state, name);
+}
+
+/** The views of ended rollouts show why they have deferred a node. */
+function touchDeferring(state: State, name: string): void {
+  for (const change of state.deferredBy.get(name) ?? []) state.touched.add(viewKey('rollouts', change));
+}
 
 /** Nobody waits for the node's report any more. Its unit may become free later. */
 function stopStalling(state: State, name: string): void {
