@@ -1,23 +1,26 @@
 import { changeId, fragmentId, type Fragment, type FragmentRef } from '#libs/contracts';
+import { isPolicyKind } from '#libs/manifests';
 import { Violation, type Oracle } from '../world/world.js';
+import { idsOf, leaveTo } from './passed-changes.js';
 
 interface Published {
+  readonly source: string;
+  readonly rollbackOf?: string;
   readonly apply: readonly Fragment[];
   readonly delete: readonly FragmentRef[];
 }
 
 /**
  * No change that reaches nodes leaves a network without the VRF that it refers to. In the end, a change waits only for
- * what does not exist, no longer than it may, and holds up no change of other fragments.
+ * what does not exist, no longer than it may, and holds up no change of other fragments, and of the same source not even
+ * of some of its own.
  */
 export function missingReferences(): Oracle {
   const published = new Map<string, Published>();
   let committed: ReadonlyMap<string, Fragment> = new Map();
   /** What an open change waits for. */
   const blocked = new Map<string, { readonly needs: readonly string[]; readonly untilMs: number }>();
-  const contentOf = (change: string): Published => published.get(change) ?? { apply: [], delete: [] };
-  const idsOf = (change: string): readonly string[] =>
-    [...contentOf(change).apply, ...contentOf(change).delete].map(fragmentId);
+  const contentOf = (change: string): Published => published.get(change) ?? { source: '', apply: [], delete: [] };
   /** The committed fragments after a change. */
   const after = (change: string): ReadonlyMap<string, Fragment> => {
     const state = new Map(committed);
@@ -37,14 +40,15 @@ export function missingReferences(): Oracle {
         const lost = withoutVrf(after(fact.change)).find((id) => !before.has(id));
         if (lost !== undefined) throw new Violation(`${fact.change} starts, and the VRF of ${lost} does not exist`);
       }
-      if (fact.type === 'config.committed') committed = after(fact.change);
+      if (fact.type !== 'config.committed') return;
+      committed = after(fact.change);
+      leaveTo(published, fact.change);
     },
     atEnd(world) {
       for (const { sequence } of world.bus.changes) {
         const change = changeId(sequence);
-        const ids = idsOf(change);
         const holder = (world.bus.view('changes', change)?.waitsFor ?? []).find((one) => blocked.has(one));
-        if (holder !== undefined && !idsOf(holder).some((id) => ids.includes(id)))
+        if (holder !== undefined && !mayHoldUp(contentOf(holder), contentOf(change)))
           throw new Violation(`${change} waits for ${holder}, which waits for ${blocked.get(holder)?.needs.join()}`);
         const { needs, untilMs } = blocked.get(change) ?? { needs: [], untilMs: 0 };
         const there = needs.find((need) => vrfsIn(committed).has(need.slice('Vrf/'.length)));
@@ -54,6 +58,14 @@ export function missingReferences(): Oracle {
       }
     },
   };
+}
+
+/** Whether a change that waits for what does not exist may hold up this newer one. */
+function mayHoldUp(holder: Published, newer: Published): boolean {
+  const own = new Set(idsOf(newer));
+  const shared = idsOf(holder).filter((id) => own.has(id));
+  const isLate = holder.rollbackOf !== undefined || shared.some((id) => isPolicyKind(id.split('/')[0] ?? ''));
+  return shared.length > 0 && (holder.source !== newer.source || isLate);
 }
 
 /** The wall clocks of two machines differ by up to this. */

@@ -1,5 +1,6 @@
-import { fragmentId, type FactOf, type Fragment } from '#libs/contracts';
+import { byAge, fragmentId, type FactOf, type Fragment } from '#libs/contracts';
 import { Violation, type Oracle } from '../world/world.js';
+import { leaveTo } from './passed-changes.js';
 
 /** A committed fragment. */
 interface CommittedFragment {
@@ -10,7 +11,7 @@ interface CommittedFragment {
 /**
  * A source changes and deletes only fragments that it created or was allowed to take over. A change that it publishes
  * again with the same id is accepted once. A rollback restores what was committed before a change, with the source that
- * it belonged to, and only if nothing has touched it since.
+ * it belonged to, and only if nothing has touched it since. No change puts its version of a fragment over a newer one.
  */
 export function ownedFragments(): Oracle {
   const accepted = new Map<string, FactOf<'config.accepted'>>();
@@ -52,6 +53,8 @@ export function ownedFragments(): Oracle {
       // A change may delete a fragment that does not exist. While it is rolled back, any source may create that
       // fragment.
       if (fragment === undefined && !committed.has(id)) continue;
+      if (byAge(last.get(id) ?? change, change) > 0)
+        throw new Violation(`${change} puts its version of ${id} over that of ${last.get(id)}, which is newer`);
       before.set(id, committed.get(id));
       last.set(id, change);
       const owner = found.get(rollbackOf)?.get(id)?.source ?? source;
@@ -75,6 +78,7 @@ export function ownedFragments(): Oracle {
       if (change === undefined) return;
       judge(change);
       commit(change);
+      leaveTo(accepted, change.change);
     },
   };
 }

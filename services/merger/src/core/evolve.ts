@@ -1,4 +1,4 @@
-import { byAge, changeSequence, fragmentId, type FactOf } from '#libs/contracts';
+import { byAge, changeSequence, fragmentId, type FactOf, type FragmentRef } from '#libs/contracts';
 import { folding, viewKey, type FactTable } from '#libs/engine';
 import { sameLabels } from '#libs/manifests';
 import { kindIn } from '#libs/rules';
@@ -220,6 +220,7 @@ function commit(state: State, fact: FactOf<'config.committed'>): void {
   }
   for (const id of touchedIds(change)) state.touched.add(viewKey('fragments', id.replace('/', '.')));
   outdateWaiting(state, change);
+  passWaiting(state, change);
   state.generation.set(fact.generation);
   nodesCommitted(state, new Set([...Object.keys(targets), ...state.toRender.keys()]), fact);
   const { generation, at: endedAt } = fact;
@@ -241,6 +242,27 @@ function reach(state: State, id: string, { generation, at }: FactOf<'config.comm
   if (row === undefined) return;
   state.fragments.set(id, { ...row, generation, appliedAt: at });
   state.touched.add(viewKey('fragments', id.replace('/', '.')));
+}
+
+/**
+ * An older change that still waits leaves what this newer one has touched as it is. It is rendered again: perhaps it
+ * needs nothing any more.
+ */
+function passWaiting(state: State, newer: Change): void {
+  const ids = new Set(touchedIds(newer));
+  for (const name of [...state.openChanges]) {
+    const older = state.changes.get(name);
+    if (older?.rollout !== 'none' || byAge(name, newer.change) >= 0) continue;
+    const left = touchedIds(older).filter((id) => ids.has(id));
+    if (left.length === 0) continue;
+    const isKept = (ref: FragmentRef): boolean => !ids.has(fragmentId(ref));
+    patch(state, name, {
+      apply: older.apply.filter(isKept),
+      delete: older.delete.filter(isKept),
+      leftTo: { ...older.leftTo, ...Object.fromEntries(left.map((id) => [id, newer.change])) },
+      outdated: true,
+    });
+  }
 }
 
 function remove(state: State, id: string, { change, generation, at }: FactOf<'config.committed'>): void {

@@ -10,6 +10,7 @@ import {
   type Draft,
   type Now,
 } from '#libs/engine';
+import { byAge, type Reason } from '#libs/contracts';
 import { durationMs } from '#libs/manifests';
 import { boundReasons } from '#libs/rules';
 import { digestWith } from './committed-digest.js';
@@ -19,7 +20,17 @@ import { gathering } from './gather.js';
 import type { GatherResult, Input, RenderNeed, Request } from './inputs.js';
 import { isBlocked, Queue, turnOf } from './queue.js';
 import { answerPublished, DEFAULT_QUOTA_BYTES, type PublishSettings, type PublishedInput } from './published.js';
-import { dump, load, MIGRATIONS, openByAge, State, type Change, NO_VERSION, type Progress } from './state.js';
+import {
+  dump,
+  load,
+  MIGRATIONS,
+  openByAge,
+  State,
+  touchedIds,
+  type Change,
+  NO_VERSION,
+  type Progress,
+} from './state.js';
 import { view, viewKeys } from './views.js';
 
 type MergerDraft = Draft<State, Input, RenderNeed>;
@@ -142,8 +153,14 @@ function endChanges(draft: MergerDraft, digest: Digest): void {
     else if (change.rollout === 'reverted') end(draft, change, change.aborted ? 'aborted' : 'reverted');
     else if (change.rollout === 'superseded') end(draft, change, 'superseded');
     else if (change.aborted && change.rollout === 'none') end(draft, change, 'aborted');
+    else if (isPassed(change)) end(draft, { ...change, reason: passedText(change) }, 'superseded');
   }
 }
+
+/** Newer changes have touched all of its fragments while it waited. */
+const isPassed = (change: Change): boolean => change.leftTo !== undefined && touchedIds(change).length === 0;
+const passedText = ({ leftTo = {} }: Change): string =>
+  `newer changes have touched all of its fragments: ${[...new Set(Object.values(leftTo))].sort(byAge).join(', ')}`;
 
 const end = (draft: MergerDraft, change: Change, outcome: string): void =>
   draft.emit({ type: 'config.ended', change: change.change, outcome, reason: change.reason });
@@ -247,7 +264,7 @@ function render(draft: MergerDraft, change: Change, replaces: readonly string[],
       targets: result.blobs,
       replaces,
       problems: boundReasons(problems),
-      warnings: boundReasons(warnings),
+      warnings: boundReasons([...leftOut(change), ...warnings]),
       strict: change.strategy.strict === true,
       ...needsTimeoutOf(change),
     },
@@ -255,6 +272,16 @@ function render(draft: MergerDraft, change: Change, replaces: readonly string[],
   );
   return false;
 }
+
+/** What it leaves as newer changes have made it. */
+const leftOut = ({ leftTo = {} }: Change): readonly Reason[] =>
+  Object.entries(leftTo).map(([fragment, newer]) => ({
+    fragment,
+    field: '',
+    code: 'left-to-newer',
+    message: `${newer} has changed it while this change waited, so this change leaves it as it is`,
+    nodes: [],
+  }));
 
 function needsTimeoutOf({ strategy: { needsTimeout } }: Change): { readonly needsTimeoutMs?: number } {
   const ms = needsTimeout === undefined ? undefined : durationMs(needsTimeout);

@@ -1,5 +1,7 @@
+import { isPolicyKind } from '#libs/manifests';
+import { kindIn } from '#libs/rules';
 import { meets, overlaps, reachOf, type Reach, type Spend } from './reach.js';
-import { openByAge, type Change, type State } from './state.js';
+import { openByAge, touchedIds, type Change, type State } from './state.js';
 
 /** The position of a change in the queue: its turn has come (perhaps as a correction of others), or it waits. */
 export type Turn =
@@ -61,8 +63,8 @@ export function turnOf(queue: Queue, change: Change): Turn {
     const other = queue.open[at] as Change;
     if (at === place || (at > place && !isStarted(other)) || !queue.overlaps(other, change)) continue;
     const sharesFragments = meets(queue.reachOf(other).ids, queue.reachOf(change).ids);
-    // What a change waits for may take a day, so it holds up nothing but its own fragments.
-    if (isBlocked(other) && !sharesFragments) continue;
+    // What a change waits for may take a day, so it holds up as little as possible.
+    if (isBlocked(other) && (!sharesFragments || mayPass(queue, other, change))) continue;
     before.push(other);
     if (other.phase === 'waiting' && !isStarted(other) && !sharesFragments) passable.add(other);
     else isCorrection &&= at < place && isCorrectedBy(queue, other, change);
@@ -95,6 +97,18 @@ function busyWithNodesOf(queue: Queue, replaced: readonly Change[]): readonly Ch
 /** It waits for fragments that do not exist yet. Once they may exist, it takes its place in the queue again. */
 export const isBlocked = ({ needs, outdated, rollout }: Change): boolean =>
   needs.length > 0 && !outdated && rollout === 'none';
+
+/**
+ * Whether a newer change of the same source goes ahead of a blocked one of which it touches some fragments. Once it is
+ * committed, the older change leaves these as they are. If it touches all of them, it replaces the older change. A
+ * rollback is whole or not at all, and pools and policies come into force with the change that was published.
+ */
+function mayPass(queue: Queue, older: Change, newer: Change): boolean {
+  if (older.source !== newer.source && newer.takeOver !== true) return false;
+  if (older.rollbackOf !== undefined || isCorrectedBy(queue, older, newer)) return false;
+  const { ids } = queue.reachOf(newer);
+  return touchedIds(older).every((id) => !ids.has(id) || !isPolicyKind(kindIn(id)));
+}
 
 const isStarted = ({ rollout }: Change): boolean => rollout !== 'none';
 
