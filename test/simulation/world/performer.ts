@@ -99,6 +99,7 @@ export function perform(node: Place, step: Step): StepAnswer {
     case 'check-command':
     case 'undo':
     case 'start-probes':
+    case 'reset-failed':
     case 'guard':
     case 'settle':
     case 'wait':

@@ -72,6 +72,7 @@ const AFTER: StepResults = {
   restore: (state, _, refusal) => moved(state, refusal),
   act: (state, { action }, refusal) => acted(state, action, refusal),
   'read-unit': (state, _, refusal) => unitRead(state, refusal),
+  'reset-failed': (state) => progressed(state, { unitsReset: true }),
   settle: (state) => settled(state),
   compare: (state, _, differences, nowMs) => compared(state, differences, nowMs),
   tidy: (state) => remember(state, { untidy: false }),

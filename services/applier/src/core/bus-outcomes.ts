@@ -118,6 +118,7 @@ export function leaseRead(state: State, lease: LeaseView | undefined, nowMs: num
           lease,
           readMs: nowMs,
           scope: undefined,
+          idleUnits: [],
           fetched: 0,
           before: [],
           originals: undefined,

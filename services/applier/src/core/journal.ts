@@ -109,6 +109,8 @@ interface Intent extends LeaseName {
   /** Resources of the config in force that the change touches, as they were before it. */
   readonly before?: Originals | undefined;
   readonly scope: Scope;
+  /** Units that neither ran nor had failed before the change, which may start them. */
+  readonly idleUnits?: readonly string[];
   /** The boot on which the work began. A later boot has started with the new content. */
   readonly begunOn?: string | undefined;
   /** Journaled before the reboot command runs, so that the next process knows why the machine rebooted. */
@@ -233,7 +235,7 @@ export function forward(
   lease: LeaseView,
   readMs: number,
   bootId: string,
-  intent: Pick<Intent, 'probes' | 'toUndo' | 'changed' | 'before' | 'scope' | 'escalated'>,
+  intent: Pick<Intent, 'probes' | 'toUndo' | 'changed' | 'before' | 'scope' | 'idleUnits' | 'escalated'>,
 ): ForwardWork {
   return {
     phase: 'forward',

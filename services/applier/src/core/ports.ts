@@ -139,6 +139,8 @@ export type Step =
   | { readonly do: 'act'; readonly action: Action; readonly items: readonly Item[]; readonly untilMs: number }
   /** Checks whether a unit runs whose restart or reload failed before. */
   | { readonly do: 'read-unit'; readonly unit: string; readonly untilMs: number }
+  /** Lets the service manager forget that these units have failed. No other step depends on it. */
+  | { readonly do: 'reset-failed'; readonly units: readonly string[] }
   /**
    * Waits until the machine has finished starting, but not longer than this. Before that, a failure may only mean that
    * something is not up yet.
@@ -196,6 +198,8 @@ export type CheckRefusal = Refusal & { readonly entry?: ConfigEntry };
 
 export interface CheckResult {
   readonly refusals: readonly CheckRefusal[];
+  /** Units that the change may start, and that neither run nor have failed. */
+  readonly idleUnits?: readonly string[];
   /** Resources that are not restored, because what is there now belongs to another one, and why. */
   readonly shared: Readonly<Record<string, string>>;
 }
@@ -223,6 +227,7 @@ export interface Outcomes {
   restore: Refusal | undefined;
   act: Refusal | undefined;
   'read-unit': Refusal | undefined;
+  'reset-failed': void;
   settle: void;
   compare: readonly Difference[];
   tidy: void;

@@ -6,12 +6,17 @@ import { isAside, isTouched, withAside, withDrift } from './scope.js';
 import { lateFailure, type Preparation, withPreparation, type State } from './state.js';
 
 /** After the check of a config. */
-export function checkedConfig(state: State, { scope }: StepOf<'check'>, { refusals, shared }: CheckResult): State {
+export function checkedConfig(state: State, { scope }: StepOf<'check'>, result: CheckResult): State {
+  const { refusals, shared, idleUnits = [] } = result;
   const { kinds } = state.settings;
   const left = refusals.flatMap((refusal) => (isLeft(scope, refusal, kinds) ? [refusal] : []));
   const failing = refusals.filter((refusal) => !isLeft(scope, refusal, kinds));
   const { touched, aside } = withAside(scope, left, kinds);
-  return withPreparation(state, { scope: { touched, aside: { ...aside, ...shared } }, failure: worst(failing) });
+  return withPreparation(state, {
+    scope: { touched, aside: { ...aside, ...shared } },
+    idleUnits,
+    failure: worst(failing),
+  });
 }
 
 const isLeft = (

@@ -92,6 +92,7 @@ export function preparingStep(state: State, preparation: Preparation, nowMs: num
     toUndo: lease.kind === 'rollback' ? commandsToUndo(journal, inHand(state, journal.inForce), config) : [],
     changed: preparation.changed,
     scope,
+    ...(preparation.idleUnits.length === 0 ? {} : { idleUnits: preparation.idleUnits }),
     ...(preparation.snapshot === undefined ? {} : { before: preparation.snapshot }),
     ...escalated,
   });

@@ -78,6 +78,9 @@ export function rollbackStep(state: State, work: RollbackWork, nowMs: number): S
     );
     return { do: 'run-probes', probes, untilMs: nowMs + Math.min(BACK_STEP_MS, work.applyMs / 6), fault: 'node' };
   }
+  const { idleUnits = [] } = work;
+  if (wrong.length === 0 && idleUnits.length > 0 && !progress.unitsReset)
+    return { do: 'reset-failed', units: idleUnits };
   return {
     do: 'write-journal',
     journal: rollBackAgain(state, work, stillManaged(journal.originals, config, kinds), wrong, nowMs),

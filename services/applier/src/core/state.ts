@@ -109,6 +109,8 @@ export interface Preparation {
   readonly readMs: number;
   /** Undefined until the config was checked. */
   readonly scope: Scope | undefined;
+  /** Units that neither run nor have failed, and that the change may start. */
+  readonly idleUnits: readonly string[];
   /** How many entries with an object have their content on this machine. */
   readonly fetched: number;
   /** The probes that have run. */
@@ -137,6 +139,8 @@ export interface Progress {
   readonly escalating: Escalation | undefined;
   /** The unit of the escalated action was checked. */
   readonly unitRead: boolean;
+  /** The service manager has forgotten the failures of units that did not run before the change. */
+  readonly unitsReset: boolean;
   /** This pass of a retried rollback found the content to be correct before it changed anything. */
   readonly startedWhole: boolean;
   readonly differences: readonly Difference[] | undefined;
@@ -164,6 +168,7 @@ export const START: Progress = {
   troubles: [],
   escalating: undefined,
   unitRead: false,
+  unitsReset: false,
   startedWhole: false,
   differences: undefined,
   probes: undefined,

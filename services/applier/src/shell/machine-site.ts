@@ -38,6 +38,8 @@ export function machineSite({ storage, backends, surroundings, guard, bus, clock
     guard,
     contents: new Downloads(bus, surroundings, log, (entry) => resources.isNeeded(entry)),
     refusals: (actions, config, leftMs) => actor.refusals(actions, config, leftMs),
+    idleUnits: (actions, entries, leftMs) => actor.idleUnits(actions, entries, leftMs),
+    resetFailed: (units) => actor.resetFailed(units),
     act: (action, items, timeoutMs) => actor.act(action, items, timeoutMs),
     readUnit: (unit, leftMs) => actor.readUnit(unit, leftMs),
     runProbes: (probes, untilMs) => runProbes(probes, surroundings, untilMs, clock),

@@ -116,6 +116,8 @@ export class Performer {
         return refused('', () => this.site.act(step.action, step.items, Math.max(0, step.untilMs - this.clock())));
       case 'read-unit':
         return refused('', () => this.site.readUnit(step.unit, step.untilMs - this.clock()));
+      case 'reset-failed':
+        return this.resetFailed(step.units);
       case 'settle':
         return this.site.settled(Math.max(0, step.untilMs - this.clock()));
       case 'compare':
@@ -224,7 +226,17 @@ export class Performer {
     await this.site.contents.learnSizes(step.entries);
     const refusals = await this.site.refusals(step.actions, step.config, () => step.untilMs - this.clock());
     const result = await this.site.resources.check(step);
-    return { ...result, refusals: [...refusals, ...result.refusals] };
+    const idleUnits = await this.site.idleUnits(step.actions, step.entries, () => step.untilMs - this.clock());
+    return { ...result, idleUnits, refusals: [...refusals, ...result.refusals] };
+  }
+
+  private async resetFailed(units: readonly string[]): Promise<void> {
+    const refusal = await refused('', () => this.site.resetFailed(units));
+    this.warnOnce(
+      'reset-failed',
+      refusal?.reason ?? '',
+      'systemd still shows units as failed; nothing depends on that',
+    );
   }
 
   /** Nothing waits for these probes. They may use the time that they specify. */

@@ -12,6 +12,14 @@ export interface Site {
   readonly guard: Guard;
   /** Why an action cannot be taken here. Changes nothing. */
   refusals(actions: readonly Action[], config: Config, leftMs: () => number): Promise<readonly Refusal[]>;
+  /** The units of these actions and entries that neither run nor have failed. */
+  idleUnits(
+    actions: readonly Action[],
+    entries: readonly ConfigEntry[],
+    leftMs: () => number,
+  ): Promise<readonly string[]>;
+  /** Lets the service manager forget that these units have failed. */
+  resetFailed(units: readonly string[]): Promise<void>;
   /** Takes one action, after these items were applied. Throws if it fails or the time is over. */
   act(action: Action, items: readonly Item[], timeoutMs: number): Promise<void>;
   /** Throws if the unit has failed. */

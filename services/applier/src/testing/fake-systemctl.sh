@@ -40,6 +40,7 @@ case "$verb" in
   start|restart) begin ;;
   reload) [ "$(cat "$FAKE_STATE/active/$unit" 2>/dev/null)" = active ] && loaded > "$FAKE_STATE/running/$unit" ;;
   stop) echo inactive > "$FAKE_STATE/active/$unit"; rm -f "$FAKE_STATE/running/$unit" ;;
+  reset-failed) if [ "$(cat "$FAKE_STATE/active/$unit" 2>/dev/null)" = failed ]; then rm "$FAKE_STATE/active/$unit"; fi ;;
   enable) touch "$FAKE_STATE/enabled/$unit" ;;
   disable) rm -f "$FAKE_STATE/enabled/$unit" ;;
   # The machine goes down and up when the spec says so.

@@ -244,6 +244,8 @@ export class MemoryNode {
         return this.unitFails() ? { fault: 'node', reason: `${step.unit} has failed` } : undefined;
       case 'wait':
         return undefined;
+      case 'reset-failed':
+        return undefined;
       case 'settle':
         return this.settles();
       case 'guard':

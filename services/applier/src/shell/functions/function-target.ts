@@ -73,6 +73,8 @@ function opened(
       resources: new ResourceSteps(storage, backends, { checkProbe: (entry) => probes.check(entry) }, clock),
       contents: NO_CONTENTS,
       guard: NO_GUARD,
+      idleUnits: () => Promise.resolve([]),
+      resetFailed: () => Promise.resolve(),
       refusals: (actions) => services.refusals(actions),
       act: (action, _items, timeoutMs) => services.act(action, timeoutMs),
       readUnit: (unit) => services.readUnit(unit),

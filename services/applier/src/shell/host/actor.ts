@@ -1,4 +1,4 @@
-import { ACTION_KINDS, type Action, type Config } from '#libs/contracts';
+import { ACTION_KINDS, type Action, type Config, type ConfigEntry } from '#libs/contracts';
 import type { Item, Refusal } from '../../core/index.js';
 import { runCommand } from '../command.js';
 import type { Host } from './host.js';
@@ -6,6 +6,7 @@ import { restsAfter } from './systemd.js';
 
 /** Actions that need nothing from the node: the drain service has drained it before the lease was ready. */
 const FREE: readonly string[] = ['none', 'drain'];
+const RESET_MS = 10_000;
 
 /** Takes actions on this machine. */
 export class Actor {
@@ -32,6 +33,33 @@ export class Actor {
       return properties?.load === 'not-found' ? [node(`action ${kind}: there is no unit ${unit}`)] : [];
     } catch (error) {
       return [node(`action ${kind} of ${unit}: systemctl show: ${(error as Error).message}`)];
+    }
+  }
+
+  /** The units of these actions and entries that neither run nor have failed. */
+  async idleUnits(
+    actions: readonly Action[],
+    entries: readonly ConfigEntry[],
+    leftMs: () => number,
+  ): Promise<readonly string[]> {
+    const { systemd } = this.host;
+    const own = entries.flatMap(({ kind, spec }) => (kind === 'SystemdUnit' ? String(spec['name']) : []));
+    const units = new Set([...actions.flatMap(({ unit }) => unit ?? []), ...own]);
+    const idle: string[] = [];
+    for (const unit of systemd === undefined ? [] : units) {
+      // Nothing depends on a unit that systemd does not show now.
+      if (leftMs() <= 0) break;
+      const state = await systemd?.show(unit, leftMs()).catch(() => undefined);
+      if (state?.active === 'inactive' && !state.isQueued) idle.push(unit);
+    }
+    return idle;
+  }
+
+  /** Lets systemd forget that these units have failed. */
+  async resetFailed(units: readonly string[]): Promise<void> {
+    for (const unit of units) {
+      const { active } = await this.systemd().show(unit);
+      if (active === 'failed') await this.systemd().tell('reset-failed', unit, RESET_MS);
     }
   }
 

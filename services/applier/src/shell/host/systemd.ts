@@ -16,7 +16,7 @@ export interface UnitState {
   readonly isQueued: boolean;
 }
 
-type Verb = 'start' | 'stop' | 'reload' | 'restart' | 'enable' | 'disable';
+type Verb = 'start' | 'stop' | 'reload' | 'restart' | 'enable' | 'disable' | 'reset-failed';
 
 const PROPERTIES = ['LoadState', 'ActiveState', 'UnitFileState', 'Type', 'Result', 'NeedDaemonReload', 'Job'];
 const LOOK_MS = 10_000;

@@ -94,6 +94,7 @@ const SHAPE: Readonly<Record<string, Check>> = {
       changed: isList,
       before: isAbsentOr(isOriginals),
       scope: has({ touched: isAbsentOr(isList), aside: isObject }),
+      idleUnits: isAbsentOr(isList),
       begunOn: isAbsentOr(isText),
       reboot: isAbsentOr(has({ from: isText, untilMs: Number.isFinite })),
       escalated: isAbsentOr(isEscalated),

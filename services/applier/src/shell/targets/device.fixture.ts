@@ -134,6 +134,8 @@ export function deviceTarget(device: Device, node: string, copy: string, clock: 
           resources,
           contents: NO_CONTENTS,
           guard: NO_GUARD,
+          idleUnits: () => Promise.resolve([]),
+          resetFailed: () => Promise.resolve(),
           refusals: () => Promise.resolve([]),
           act: () => Promise.resolve(),
           readUnit: () => Promise.resolve(),

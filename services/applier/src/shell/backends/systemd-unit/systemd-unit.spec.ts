@@ -186,6 +186,39 @@ it('blames the node if a unit fails to start, and rolls back', async () => {
   }
 });
 
+describe('a unit that fails to start, after the rollback', () => {
+  const failing = [unit({ content: service('/fails'), state: 'started' })];
+
+  it('is no longer failed if it only did not run before', async () => {
+    machine.unit(X, service('/mine'));
+    await start();
+    expect(await roll(failing, [])).toMatchObject({ verdict: 'failed', restored: true });
+    expect([machine.active(X), state().files]).toEqual(['inactive', { [PATH.slice(1)]: `644 ${service('/mine')}` }]);
+  });
+
+  it('is no longer failed if it did not exist before', async () => {
+    await start();
+    expect(await roll(failing, [])).toMatchObject({ verdict: 'failed', restored: true });
+    expect([machine.active(X), state()]).toEqual(['inactive', NOTHING]);
+  });
+
+  it('stays failed if it had failed before', async () => {
+    machine.unit(X, service('/fails'));
+    machine.become({ start: X });
+    expect(machine.active(X)).toBe('failed');
+    await start();
+    expect(await roll(failing, [])).toMatchObject({ verdict: 'failed', restored: true });
+    expect(machine.active(X)).toBe('failed');
+  });
+
+  it('is no longer failed if the config in force wants it stopped', async () => {
+    await start();
+    await roll([unit({ content: service('/good'), state: 'stopped' })]);
+    expect(await roll(failing, [])).toMatchObject({ verdict: 'failed', restored: true });
+    expect(machine.active(X)).toBe('inactive');
+  });
+});
+
 it('adds a drop-in to an existing unit, and removes only that', async () => {
   machine.unit(X, service('/mine'), { active: true });
   mkdirSync(host.path(`${PATH}.d`));
