@@ -478,15 +478,6 @@ test('a diff of very large or very different files stays short, and says where t
   );
 });
 
-test('the table of nodes says who has skipped one, except for the scheduler, which skips silent ones', () => {
-  const rows = ['ada', 'scheduler', ''].map((skipped, i) => ({ ...nodeView(`w-${i}`), deferred: 'silent', skipped }));
-  const states = fleetTable('nodes', rows, NOW, PLAIN)
-    .split('\n')
-    .slice(1)
-    .map((line) => /^w-\d +(.+?)  /.exec(line)?.[1]);
-  expect(states).toEqual(['ready,deferred,skipped by ada', 'ready,deferred', 'ready,deferred']);
-});
-
 test('tables leave out items that are gone, and sort numbers numerically', () => {
   const nodes = present('nodes', [nodeView('w-10'), nodeView('w-9', 'silent'), nodeView('w-1', 'gone')]);
   expect(fleetTable('nodes', nodes, NOW, PLAIN)).toBe(
