@@ -12,8 +12,8 @@ interface Published {
 
 /**
  * No change that reaches nodes leaves a network without the VRF that it refers to. In the end, a change waits only for
- * what does not exist, no longer than it may, and holds up no change of other fragments, and of the same source not even
- * of some of its own.
+ * what does not exist, no longer than it may. It holds up no change of other fragments, and of the same source not even
+ * one of some of its own.
  */
 export function missingReferences(): Oracle {
   const published = new Map<string, Published>();

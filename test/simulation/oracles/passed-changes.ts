@@ -9,8 +9,8 @@ export interface Touching {
 export const idsOf = (content: Touching): readonly string[] => [...content.apply, ...content.delete].map(fragmentId);
 
 /**
- * Call this after a change was committed. What it has touched, older changes that are not committed leave as it is: they
- * waited for something that did not exist, and it has passed them.
+ * Call this after a change was committed. What it has touched, older changes that are not committed leave as it is:
+ * they waited for something that did not exist, and it has passed them.
  */
 export function leaveTo<T extends Touching>(published: Map<string, T>, newer: string): void {
   const content = published.get(newer);

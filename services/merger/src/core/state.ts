@@ -34,7 +34,7 @@ export interface Change extends ChangeContent {
   readonly needs: readonly string[];
   /** When it is rejected if it still waits for that, in milliseconds since 1970; 0 if it does not wait. */
   readonly needsUntilMs: number;
-  /** Its fragments that a newer change has applied or deleted while it waited, and that change. It leaves them alone. */
+  /** Its fragments that it leaves alone, because a newer change has touched them while it waited, and that change. */
   readonly leftTo?: Readonly<Record<string, string>>;
   readonly attempt: number;
   /** The inputs of the attempt have changed. */
