@@ -137,6 +137,18 @@ describe('a fragment with a host name', () => {
     for (const node of ['n0', 'n1']) expect(objectsOf(one, node)).toEqual(expected);
   });
 
+  it('is changed after a rollout that uses the old addresses for the first time', () => {
+    const one = withService();
+    one.rolls([], { remove: [{ kind: 'CNFService', name: 'web' }] });
+    one.allApply();
+    const first = one.rolls([service('other')]);
+    const moved = one.rolls([resolved('192.0.2.8')], names);
+    expect(viewOf(one, moved)).toMatchObject({ phase: 'waiting', waitsFor: [first] });
+    one.allApply();
+    expect([one.phase(first), one.phase(moved)]).toEqual(['committed', 'committed']);
+    for (const node of ['n0', 'n1']) expect(objectsOf(one, node)).toEqual(['CNFNAT/othernat  192.0.2.8']);
+  });
+
   it('reaches nodes that join, with the latest addresses', () => {
     const one = withService();
     one.starts(['n2']);

@@ -28,3 +28,13 @@ export const missingReferences: Fault = {
   about: 'people publish changes that refer to what does not exist yet',
   arrange: (stage) => stage.nowAndThen(30_000, (chance) => deeds.publishReferring(stage.world, chance)),
 };
+
+/** Addresses change at any time, and before or after what uses them. */
+export const hostNames: Fault = {
+  name: 'host-names',
+  about: 'people publish services by their host names, whose addresses change',
+  arrange: (stage) => {
+    stage.nowAndThen(40_000, (chance) => deeds.publishService(stage.world, chance));
+    stage.nowAndThen(40_000, (chance) => deeds.publishAddresses(stage.world, chance));
+  },
+};

@@ -49,6 +49,8 @@ function hasIt(world: World, name: string, { kind, name: of, spec }: Fragment): 
   const node = world.nodes.get(name);
   if (node === undefined) return false;
   const entries = world.bus.everConfig({ node: name, hash: node.journal.inForce })?.fragments ?? [];
+  if (kind === 'CNFService')
+    return entries.some((entry) => entry.origin === `${kind}/${of}` && entry.spec['dest_port'] === spec?.['port']);
   return entries.some(
     (entry) =>
       entry.kind === kind &&

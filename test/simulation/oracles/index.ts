@@ -8,6 +8,7 @@ import { inTime } from './in-time.js';
 import { ended } from './ended.js';
 import { keptConfigs } from './kept-configs.js';
 import { leasePhases } from './lease-phases.js';
+import { hostNames } from './host-names.js';
 import { missingReferences } from './missing-references.js';
 import { oneLease } from './one-lease.js';
 import { oneOwner } from './one-owner.js';
@@ -50,6 +51,7 @@ export const newOracles = (): readonly Oracle[] => [
   leasePhases(),
   ownPace(),
   missingReferences(),
+  hostNames(),
   paused(),
   takenOnce(),
   ownedFragments(),

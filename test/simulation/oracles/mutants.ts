@@ -141,6 +141,16 @@ export const MUTANTS: readonly Mutant[] = [
     service: misreads('merger', (fact) => (fact.type === 'config.blocked' ? { ...fact, needs: ['Nothing/x'] } : fact)),
   },
   {
+    name: 'the merger renders other addresses than those that were published',
+    caughtBy: 'host names',
+    on: { kubernetes: false, actors: among('changes', 'host-names'), minutes: 60 },
+    service: misreads('merger', (fact) =>
+      fact.type === 'config.accepted' && fact.source === 'names'
+        ? { ...fact, apply: fact.apply.map((one) => ({ ...one, spec: { addresses: ['203.0.113.1'] } })) }
+        : fact,
+    ),
+  },
+  {
     name: 'the validator never ends the wait of a change',
     caughtBy: 'missing references',
     on: { kubernetes: false, actors: among('changes', 'missing-references'), minutes: 60 },

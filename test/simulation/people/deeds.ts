@@ -1,7 +1,7 @@
 import { sourceOf } from '#libs/contracts';
 import type { Chance } from '../world/chance.js';
 import type { World } from '../world/world.js';
-import { change, poolChange, referringChange } from './manifests.js';
+import { addressChange, change, poolChange, referringChange, serviceChange } from './manifests.js';
 
 /** One action of a person on the fleet. */
 export type PersonAction = (world: World, chance: Chance) => void;
@@ -49,6 +49,13 @@ export const rollBack: PersonAction = (world, chance) => {
 
 /** A change that may refer to something that does not exist, or take away what others refer to. */
 export const publishReferring: PersonAction = (world, chance) => void publish(world, referringChange(world, chance));
+
+/** A service with a host name, which may have no addresses yet. Or the end of one. */
+export const publishService: PersonAction = (world, chance) => void publish(world, serviceChange(world, chance));
+
+/** As the merger's shell does when it has looked a name up, or when nothing has used the name any more. */
+export const publishAddresses: PersonAction = (world, chance) =>
+  void publish(world, addressChange(world, chance), 'names');
 
 /** A change with a pace of its own. */
 export const publishPaced: PersonAction = (world, chance) => {

@@ -215,5 +215,30 @@ export function referringChange(world: World, chance: Chance): object {
   return chance.flip(0.5) ? { ...what, strategy: { needsTimeout: chance.pick(['30s', '2m', '1h']) } } : what;
 }
 
+const HOSTS = ['one.example.com', 'two.example.com'];
+
+/** A service that uses a host name, perhaps together with a file; or its end. */
+export function serviceChange(world: World, chance: Chance): object {
+  const name = chance.pick(['web', 'db']);
+  const version = world.bus.changes.length;
+  const spec = { nodeSelector: chance.pick(SELECTORS), fullname: chance.pick(HOSTS), port: 1_000 + version, dport: 80 };
+  const service = manifest('CNFService', name, spec);
+  return chance.pick<object>([
+    { apply: [service] },
+    { apply: [service] },
+    { apply: [service], ...strategy(chance) },
+    { apply: [service, file(world, chance, 'b', '/etc/b', version)] },
+    { delete: [{ kind: 'CNFService', name }] },
+  ]);
+}
+
+/** Other addresses of a host name, or none. */
+export function addressChange(world: World, chance: Chance): object {
+  const name = chance.pick(HOSTS);
+  if (chance.flip(0.15)) return { delete: [{ kind: 'ResolvedName', name }] };
+  const addresses = [`192.0.2.${(world.bus.changes.length % 200) + 1}`, '198.51.100.1'].slice(0, chance.integer(1, 2));
+  return { apply: [{ apiVersion: API, kind: 'ResolvedName', metadata: { name }, spec: { addresses } }] };
+}
+
 const strategy = (chance: Chance): object =>
   chance.flip(0.3) ? { strategy: { maxFailures: chance.integer(1, 3) } } : {};

@@ -16,8 +16,8 @@ import { Machine } from './machine.js';
 import { NO_TROUBLE, perform, probed, takenDigest, type Trouble } from './performer.js';
 import type { Surroundings as World } from './surroundings.js';
 
-/** Kinds of which one refers to the other. Machines of this world do nothing with them. */
-const REFERRING_KINDS = ['Vrf', 'Layer2Network'];
+/** Kinds with references, and what they become. Machines of this world do nothing with them. */
+const REFERRING_KINDS = ['Vrf', 'Layer2Network', 'CNFNAT'];
 const CAPABILITIES = [
   'action:reboot',
   'action:restart',
