@@ -1,9 +1,10 @@
 import type { KubeConfig } from '@kubernetes/client-node';
 import { monotonicMs, SILENT, Turns, type Logger } from '#libs/process';
 import { KubeUnreachableError, refusalOf } from './errors.js';
+import { parseKubeconfig } from './kubeconfig-text.js';
 import { loadClient, readKubeconfig, type Client } from './kubeconfig.js';
 import type { RawList, RawObject } from './objects.js';
-import { MissingRights, rightOf, rightWords } from './rights.js';
+import { MissingRights, rightOf, rightWords } from './request-rights.js';
 import { Slowness } from './slowness.js';
 
 type Undici = typeof import('undici');
@@ -13,6 +14,8 @@ type Response = import('undici').Response;
 export interface KubeOptions {
   /** A kubeconfig file. Default: the one that kubectl would use, or the pod's service account. */
   readonly kubeconfig?: string | undefined;
+  /** The content of a kubeconfig, instead of a file. It must not refer to commands or files. */
+  readonly content?: string;
   readonly env?: NodeJS.ProcessEnv;
   /** A server that takes longer than this counts as unreachable. */
   readonly timeoutMs?: number;
@@ -28,6 +31,10 @@ export interface KubeRequest {
   readonly body?: object;
   /** Of the body; JSON by default. */
   readonly type?: string;
+  /** The answer is no JSON, and its text is returned. */
+  readonly isText?: true;
+  /** How long it may take, if that is less than for other requests. */
+  readonly timeoutMs?: number;
   /** One of many requests that are sent at once: it is queued, so that other requests need not wait. */
   readonly isOfMany?: boolean;
 }
@@ -67,12 +74,11 @@ export class KubeConnection {
   /** Reads the kubeconfig, but sends nothing yet. Throws KubeConfigError. */
   static async open(options: KubeOptions = {}): Promise<KubeConnection> {
     const [client, undici] = await Promise.all([loadClient(), import('undici')]);
-    return new KubeConnection(
-      client,
-      undici,
-      readKubeconfig(client, options.kubeconfig, options.env ?? process.env),
-      options,
-    );
+    const config =
+      options.content === undefined
+        ? readKubeconfig(client, options.kubeconfig, options.env ?? process.env)
+        : parseKubeconfig(client, options.content);
+    return new KubeConnection(client, undici, config, options);
   }
 
   get server(): string {
@@ -85,13 +91,15 @@ export class KubeConnection {
   }
 
   private perform(request: KubeRequest): Promise<unknown> {
-    const signal = AbortSignal.timeout(this.timeoutMs);
+    const timeoutMs = Math.min(this.timeoutMs, request.timeoutMs ?? Infinity);
+    const signal = AbortSignal.timeout(Math.max(1, Math.ceil(timeoutMs)));
     const startMs = monotonicMs();
     return this.reached(async () => {
       const response = await this.send(request, signal);
       const text = await response.text();
       this.took(request, monotonicMs() - startMs);
       this.judge(request, response, text);
+      if (request.isText === true) return text;
       return text === '' ? {} : (JSON.parse(text) as unknown);
     });
   }

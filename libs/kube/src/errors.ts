@@ -6,7 +6,7 @@ export class KubeError extends Error {
     /** As in a Status object: Conflict, Forbidden, Expired, TooManyRequests. */
     readonly reason: string,
     message: string,
-    readonly causes: readonly { readonly reason: string; readonly message: string }[] = [],
+    readonly causes: readonly { readonly reason: string; readonly message: string; readonly field: string }[] = [],
     /** How long the server asks to wait; undefined if it does not say. */
     readonly retryAfterMs: number | undefined = undefined,
   ) {
@@ -50,9 +50,13 @@ export function refusalOf(code: number, text: string, retryAfter: string | null)
   const message = typeof status['message'] === 'string' ? status['message'] : text.trim().slice(0, 500);
   const reason = typeof status['reason'] === 'string' ? status['reason'] : '';
   const details = (status['details'] ?? {}) as {
-    readonly causes?: readonly { readonly reason?: string; readonly message?: string }[];
+    readonly causes?: readonly { readonly reason?: string; readonly message?: string; readonly field?: string }[];
   };
-  const causes = (details.causes ?? []).map((cause) => ({ reason: cause.reason ?? '', message: cause.message ?? '' }));
+  const causes = (details.causes ?? []).map((cause) => ({
+    reason: cause.reason ?? '',
+    message: cause.message ?? '',
+    field: cause.field ?? '',
+  }));
   const seconds = Number(retryAfter ?? '');
   return new KubeError(
     code,

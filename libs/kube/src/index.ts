@@ -1,7 +1,8 @@
 export { isMissingRight, KubeConfigError, KubeError, KubeUnreachableError } from './errors.js';
 export { FIELD_MANAGER, type KubeOptions } from './connection.js';
 export type { DefinitionState, PublishedSchemas, WantedDefinition } from './definitions.js';
-export { KUBE_SERVICES, rightsOf, rightsWords, rightWords, type KubeService, type Right } from './rights.js';
+export { KUBE_SERVICES, rightsOf, type KubeService } from './rights.js';
+export { rightsWords, rightWords, type Right } from './request-rights.js';
 export { kindPath, type CustomObject, type ObjectOutcome } from './custom-objects.js';
 export type { ObjectEvent } from './events.js';
 export type { EvictionOutcome, PodBudget } from './eviction.js';

@@ -18,7 +18,7 @@ import { nodeOf, readNode, writeNode, type KubeNode } from './nodes.js';
 import type { RawList, RawObject } from './objects.js';
 import { readPausable, writePausable } from './pausables.js';
 import { podsOn, podsQuery } from './pods.js';
-import type { Right } from './rights.js';
+import type { Right } from './request-rights.js';
 
 /** What Sluice does with an API server. Nothing is cached: a decision reads the current state. */
 export class Kube {

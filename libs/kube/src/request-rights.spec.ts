@@ -1,6 +1,6 @@
 import { SILENT, type Logger } from '#libs/process';
 import { KubeError, refusalOf } from './errors.js';
-import { MissingRights, rightOf, rightsWords, rightWords } from './rights.js';
+import { MissingRights, rightOf, rightsWords, rightWords } from './request-rights.js';
 
 const REFUSED = 'nodes is forbidden: User "u" cannot list resource "nodes" in API group "" at the cluster scope';
 
