@@ -22,6 +22,8 @@ export class ApiGate {
   mode: GateMode = PASS;
   /** The trouble affects only requests whose line (`GET /api/v1/nodes?…`) matches. */
   about = /./;
+  /** Called with the line of each request before anything else. It may change the mode. */
+  onRequest: (line: string) => void = () => undefined;
   /** The lines of all requests that arrived. */
   readonly requests: string[] = [];
   /** Those that the API server refused because of a missing right. */
@@ -61,6 +63,7 @@ export class ApiGate {
   private take(incoming: IncomingMessage, answer: ServerResponse): void {
     const line = `${incoming.method} ${incoming.url}`;
     this.requests.push(line);
+    this.onRequest(line);
     this.open.add(answer);
     answer.once('close', () => this.open.delete(answer));
     const { mode } = this;

@@ -7,3 +7,4 @@ export { Scheduler } from './scheduler.js';
 export { describeOnKube, type KubeWorld } from './kube-fixture.js';
 export { establish, OTHER_DEFINITIONS } from './custom-resources.js';
 export { whyNoKube } from './binaries.js';
+export { describeOnClusters, LeanCluster, LeanClusters } from './lean-clusters.js';
