@@ -96,6 +96,8 @@ export function perform(node: Place, step: Step): StepAnswer {
       return machine.act(step.action);
     case 'read-unit':
       return machine.readUnit();
+    case 'await-ready':
+      return [];
     case 'check-command':
     case 'undo':
     case 'start-probes':

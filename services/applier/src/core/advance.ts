@@ -74,6 +74,10 @@ const AFTER: StepResults = {
   'read-unit': (state, _, refusal) => unitRead(state, refusal),
   'reset-failed': (state) => progressed(state, { unitsReset: true }),
   settle: (state) => settled(state),
+  'await-ready': (state, { atMs }, outcome) =>
+    'fault' in outcome
+      ? progressed(state, { failure: failureOf(outcome) })
+      : progressed(state, { waitsFor: { what: outcome, atMs } }),
   compare: (state, _, differences, nowMs) => compared(state, differences, nowMs),
   tidy: (state) => remember(state, { untidy: false }),
   'read-status': (state, _, status, nowMs) => statusRead(reached(state, nowMs), status, nowMs),

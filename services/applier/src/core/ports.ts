@@ -21,6 +21,8 @@ export interface Kinds {
    * does not touch.
    */
   readonly independent: readonly string[];
+  /** The kinds whose resources take time until they are as their entries want them, such as a Deployment. */
+  readonly becomesReady?: readonly string[];
   /**
    * Whether the change from one config to another may cut the node off. If so, the probes of the control plane run too.
    */
@@ -147,6 +149,11 @@ export type Step =
    */
   | { readonly do: 'settle'; readonly untilMs: number }
   /**
+   * Looks whether the resources of these items are ready, and waits for a moment if they are not. It is repeated until
+   * they are, or the time is over.
+   */
+  | { readonly do: 'await-ready'; readonly items: readonly Item[]; readonly atMs: number; readonly untilMs: number }
+  /**
    * Reads back how the node differs from these items. With `checks`, also what it refuses to correct. With `untilMs`,
    * it ends by then, and what was not read by then is `late`.
    */
@@ -229,6 +236,8 @@ export interface Outcomes {
   'read-unit': Refusal | undefined;
   'reset-failed': void;
   settle: void;
+  /** What is not ready yet, and why. A refusal if something has failed. */
+  'await-ready': Refusal | readonly string[];
   compare: readonly Difference[];
   tidy: void;
   'read-status': StatusView | undefined;
@@ -254,6 +263,8 @@ export type Notice =
   | { readonly kind: 'probed'; readonly round: number; readonly results: readonly ProbeResult[] }
   /** The target answers again, after a time in which it did not. */
   | { readonly kind: 'answers' }
+  /** Somebody may have changed something on the target by hand. */
+  | { readonly kind: 'changed' }
   | {
       readonly kind: 'self';
       readonly labels: Readonly<Record<string, string>>;

@@ -143,6 +143,8 @@ export interface Progress {
   readonly unitsReset: boolean;
   /** This pass of a retried rollback found the content to be correct before it changed anything. */
   readonly startedWhole: boolean;
+  /** What was not ready when it was last looked at; undefined if that was not done yet. */
+  readonly waitsFor: { readonly what: readonly string[]; readonly atMs: number } | undefined;
   readonly differences: readonly Difference[] | undefined;
   readonly probes: readonly ProbeResult[] | undefined;
   /** The probes that may fail after the change. */
@@ -170,6 +172,7 @@ export const START: Progress = {
   unitRead: false,
   unitsReset: false,
   startedWhole: false,
+  waitsFor: undefined,
   differences: undefined,
   probes: undefined,
   others: undefined,
@@ -268,6 +271,8 @@ export function hear(state: State, notice: Notice, nowMs: number): State {
         drift: { ...memory.drift, dueMs: nowMs },
         leaseDueMs: nowMs,
       });
+    case 'changed':
+      return remember(state, { drift: { ...memory.drift, dueMs: nowMs } });
     case 'self':
       return {
         ...state,

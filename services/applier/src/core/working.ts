@@ -60,6 +60,8 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
   // After a reboot, nothing is applied except what the kernel lost. Everything else is only read back.
   const doing = work.phase === 'forward' ? doStep(state, work, items, nowMs) : remakeStep(state, work, items);
   if (doing !== undefined) return doing;
+  const unready = readyStep(items, state);
+  if (unready !== undefined) return { ...unready, atMs: nowMs, untilMs: work.rollBackAtMs };
   if (progress.differences === undefined) return { do: 'compare', items, untilMs: work.rollBackAtMs };
   const [difference] = progress.differences;
   if (difference !== undefined)
@@ -181,15 +183,38 @@ function turn(state: State, work: ForwardWork | ConfirmationWork, failure: Failu
   };
 }
 
-/** A probe that has not passed by then is named, but not to blame: with more time, it may pass. */
+/** What takes some time until it is ready is waited for, once everything was applied. */
+function readyStep(
+  items: readonly Item[],
+  { memory: { progress }, settings }: State,
+): { readonly do: 'await-ready'; readonly items: readonly Item[] } | undefined {
+  const { becomesReady = [] } = settings.kinds;
+  if (becomesReady.length === 0 || progress.waitsFor?.what.length === 0) return undefined;
+  const waiting = items.filter((item) => item.do === 'apply' && becomesReady.includes(item.entry.kind));
+  return waiting.length === 0 ? undefined : { do: 'await-ready', items: waiting };
+}
+
+const MOST_WAITED = 3;
+/** An applier that has not looked for longer was paused: what was not ready then may be ready since. */
+const LOOKED_LATELY_MS = 10_000;
+
+/**
+ * What is not ready, or a probe that has not passed by then, is named. It is to blame if it had failed when it was last
+ * looked at, and that was not long ago.
+ */
 function tooLate(
   state: State,
   work: ForwardWork | ConfirmationWork,
-  { probes = [], differences = [] }: Partial<Pick<Progress, 'probes' | 'differences'>> = {},
+  { probes = [], differences = [], waitsFor }: Partial<Pick<Progress, 'probes' | 'differences' | 'waitsFor'>> = {},
 ): Failure {
   const open = probes.filter(({ passed }) => !passed);
-  const hasFailed = open.some(({ isCutShort, unreachable }) => isCutShort !== true && unreachable !== true);
+  const { what = [], atMs = -Infinity } = waitsFor ?? {};
+  const hasFailed =
+    open.some(({ isCutShort, unreachable }) => isCutShort !== true && unreachable !== true) ||
+    (what.length > 0 && atMs >= work.rollBackAtMs - LOOKED_LATELY_MS);
+  const rest = what.length > MOST_WAITED ? ` and ${what.length - MOST_WAITED} more` : '';
   const [waited = ''] = [
+    ...(what.length === 0 ? [] : [`, because this was not ready: ${what.slice(0, MOST_WAITED).join('; ')}${rest}`]),
     ...differences.filter(isLate).map((one) => `, because what was changed could not be read back: ${driftText(one)}`),
     ...open.map(({ name, reason }) => `, because the probe ${name} had not passed: ${reason}`),
   ];

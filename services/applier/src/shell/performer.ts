@@ -120,6 +120,8 @@ export class Performer {
         return this.resetFailed(step.units);
       case 'settle':
         return this.site.settled(Math.max(0, step.untilMs - this.clock()));
+      case 'await-ready':
+        return this.site.resources.awaitReady(step);
       case 'compare':
         return this.site.resources.compare(step);
       case 'fetch-config':

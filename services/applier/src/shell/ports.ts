@@ -102,8 +102,14 @@ export interface Backend {
   differsFromOriginal(key: string, was: Json): Promise<string | undefined>;
   /**
    * Applies the entry unless that is already done. A slow backend asks for the remaining time before each of its parts.
+   * `isRollback`: the entry was applied before, and what others have changed since is overwritten.
    */
-  apply(entry: ConfigEntry, leftMs: () => number): Promise<void>;
+  apply(entry: ConfigEntry, leftMs: () => number, isRollback?: boolean): Promise<void>;
+  /**
+   * Which of these entries are not ready yet, and why. Returns after a moment, or sooner if all are. Throws Refused if
+   * one has failed. Only for kinds whose resources take time.
+   */
+  notReady?(entries: readonly ConfigEntry[], leftMs: () => number): Promise<readonly string[]>;
   /** Whether `apply` would do nothing. Only for entries that cannot be restored. */
   isUnneeded?(entry: ConfigEntry, leftMs: () => number): Promise<boolean>;
   /** Undoes what `apply` did. Only for entries that cannot be restored. */

@@ -145,7 +145,7 @@ export class ResourceSteps {
     const work = async (): Promise<void> => {
       const backend = this.backendOf(entry.kind);
       if (this.isRollingBack) await this.folders.requireAnswer(this.folders.of(entry));
-      await backend.apply(entry, leftMs);
+      await backend.apply(entry, leftMs, isRollback);
     };
     let neverRan = false;
     const noting = (): Promise<void> =>
@@ -173,6 +173,19 @@ export class ResourceSteps {
       isRollback === true ? this.storage.rollBackWith(work) : work(),
     );
     return refusal === undefined ? undefined : nodeFault(refusal);
+  }
+
+  async awaitReady({ items, untilMs }: StepOf<'await-ready'>): Promise<Outcomes['await-ready']> {
+    const byKind = Map.groupBy(
+      items.flatMap((item) => (item.do === 'apply' ? [item.entry] : [])),
+      ({ kind }) => kind,
+    );
+    const waiting: string[] = [];
+    const refusal = await refused('', async () => {
+      for (const [kind, entries] of byKind)
+        waiting.push(...((await this.backendOf(kind).notReady?.(entries, this.leftUntil(untilMs))) ?? []));
+    });
+    return refusal ?? waiting;
   }
 
   async compare({ items, checks, untilMs }: StepOf<'compare'>): Promise<readonly Difference[]> {

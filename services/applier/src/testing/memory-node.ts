@@ -173,6 +173,8 @@ export class MemoryNode {
   /** The differences exist because the content was lost. */
   forgets = false;
   unitFails: () => boolean = () => false;
+  /** What is not ready after it was applied. */
+  notReady: (items: readonly Item[]) => Outcomes['await-ready'] = () => [];
   /** A target that does not answer can neither be read nor changed. Its applier and its journal are elsewhere. */
   isGone = false;
 
@@ -250,6 +252,8 @@ export class MemoryNode {
         return this.settles();
       case 'guard':
         return this.guard(step.lease, step.atMs);
+      case 'await-ready':
+        return this.notReady(step.items);
       case 'compare':
         return this.files
           .differences(step.items)
@@ -343,7 +347,7 @@ export function unanswered(step: Step): Outcome | undefined {
     case 'check':
       return { refusals: step.entries.map((entry) => ({ ...NO_ANSWER, entry })), shared: {} };
     case 'compare':
-      return step.items.map((item) => ({
+      return step.items.map((item): Difference => ({
         what: titleOf(item),
         how: `cannot be read: ${NO_ANSWER.reason}`,
         unreadable: true,
