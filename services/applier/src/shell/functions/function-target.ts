@@ -1,5 +1,6 @@
 import type { Action, Config } from '#libs/contracts';
 import { functionKindOf } from '#libs/manifests/lean';
+import type { Logger } from '#libs/process';
 import type { Kinds } from '../../core/index.js';
 import { NO_GUARD } from '../guard/guard.js';
 import type { Clock } from '../ports.js';
@@ -28,6 +29,8 @@ export interface Timing {
   readonly checkMs: number;
   /** Shows what a target says about itself; left out if nobody looks. */
   readonly report?: ((node: string, status: FunctionStatusReport) => Promise<void>) | undefined;
+  /** For what lasts and holds up no single change, such as a right that is missing. */
+  readonly logger?: Logger;
 }
 
 /** A replica as a target of an applier. */

@@ -11,6 +11,7 @@ import { partsOf } from '../backends/paths/rooted-path.js';
 import { isInstead } from '../backends/paths/path-differences.js';
 import { fileAt, type FileRead } from '../backends/paths/path-state.js';
 import { withAddresses } from './host-addresses.js';
+import type { KubeReader } from './kube-probe.js';
 import type { ProbeNetworks } from './probe-networks.js';
 
 /** What a probe can use. */
@@ -19,6 +20,8 @@ export interface ProbeSurroundings {
   readonly allowExec: boolean;
   readonly probeNetworks: ProbeNetworks;
   readonly fileSystems: FileSystems;
+  /** Only if the node is a cluster. */
+  readonly kube?: KubeReader;
   readonly ending: AbortSignal;
   /** Why a module of a network function does not work; left out if this is an applier of something else. */
   readonly whyModuleFails?: (module: string, timeoutMs: number) => Promise<string | undefined>;

@@ -12,6 +12,7 @@ import {
   tcpProbe,
   fileProbe,
 } from './probe-types.js';
+import { kubeProbe } from './kube-probe.js';
 import { reachProbe } from './reach-probe.js';
 
 const RETRIES = 3;
@@ -89,7 +90,15 @@ function timingOf(entry: ConfigEntry): { readonly timeoutMs: number; readonly re
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Every type of probe, by the field of its spec. */
-const PROBE_TYPES: readonly ProbeType[] = [tcpProbe, httpProbe, execProbe, fileProbe, functionProbe, reachProbe];
+const PROBE_TYPES: readonly ProbeType[] = [
+  tcpProbe,
+  httpProbe,
+  execProbe,
+  fileProbe,
+  functionProbe,
+  kubeProbe,
+  reachProbe,
+];
 
 /** The type of a probe and its part of the spec. Throws Refused unless it has exactly one. */
 export function typeOf(entry: ConfigEntry): {

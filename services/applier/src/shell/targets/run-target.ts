@@ -18,8 +18,11 @@ export interface Target {
   /** What it can do, without the capabilities that all targets have. */
   readonly capabilities: readonly string[];
   readonly kinds: Kinds;
-  /** Connects. Calls `onChange` whenever the target begins or ceases to answer. */
-  open(storage: TargetStorage, onChange: OnReachChange): Promise<OpenTarget>;
+  /**
+   * Connects. Calls `onChange` whenever the target begins or ceases to answer, and `onDrift` when something on it may
+   * have been changed by hand.
+   */
+  open(storage: TargetStorage, onChange: OnReachChange, onDrift: () => void): Promise<OpenTarget>;
 }
 
 export interface OpenTarget {
@@ -82,12 +85,13 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
       options.onLost();
     },
   });
-  const opened = await target.open(storage, (answers, reason) => {
+  const onReach: OnReachChange = (answers, reason) => {
     if (!answers) return log.warn({ node, reason }, 'the target cannot be used; asking again');
     log.info({ node }, 'the target answers again');
     begin();
     applier.hear({ kind: 'answers' });
-  });
+  };
+  const opened = await target.open(storage, onReach, () => applier.hear({ kind: 'changed' }));
   const settings: Settings = {
     kinds: target.kinds,
     emptyHash: EMPTY_HASH,

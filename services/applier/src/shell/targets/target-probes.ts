@@ -10,6 +10,7 @@ type TargetSurroundings = Omit<ProbeSurroundings, 'root' | 'fileSystems'>;
 
 /** The probes that need nothing from the machine on which they run. */
 const TYPES = ['http', 'tcp'];
+const OF_CLUSTERS = 'kube';
 
 /** Runs the probes of a target from here. */
 export class TargetProbes {
@@ -19,7 +20,7 @@ export class TargetProbes {
     private readonly reach: Pick<Reach, 'look'>,
     private readonly clock: Clock,
     ending: AbortSignal,
-    more: Pick<ProbeSurroundings, 'whyModuleFails'> = {},
+    more: Pick<ProbeSurroundings, 'whyModuleFails' | 'kube'> = {},
   ) {
     this.surroundings = { allowExec: false, probeNetworks: new ProbeNetworks(), ending, ...more };
   }
@@ -29,7 +30,7 @@ export class TargetProbes {
     if (type !== undefined)
       throw new RefusedError(
         'node',
-        `a ${type} probe needs an applier on the machine itself: use ${TYPES.join(' or ')} for this target`,
+        `a ${type} probe needs an applier on the machine itself: use ${[...TYPES, ...(this.surroundings.kube === undefined ? [] : [OF_CLUSTERS])].join(' or ')} for this target`,
       );
     checkProbe(entry, this.surroundings as ProbeSurroundings);
   }

@@ -1,0 +1,105 @@
+import { createHash } from 'node:crypto';
+import { APPLY_SET, groupKindOf, type KubeManifest } from '#libs/manifests/lean';
+import type { LiveObject } from '#libs/kube/lean';
+import { RefusedError } from '../ports.js';
+import { isOvertaken, refusalFrom, type ClusterCalls } from './cluster-calls.js';
+import { MANAGER } from './field-sets.js';
+
+const { name, namespace } = APPLY_SET;
+
+/** As the specification of ApplySets says: from the name, namespace and kind of the parent. */
+export const APPLY_SET_ID = `applyset-${createHash('sha256').update(`${name}.${namespace}.ConfigMap.`).digest('base64url')}-v1`;
+/** The label of every object that Sluice applies to a cluster. */
+export const PART_OF = 'applyset.kubernetes.io/part-of';
+
+const KINDS = 'applyset.kubernetes.io/contains-group-kinds';
+const NAMESPACES = 'applyset.kubernetes.io/additional-namespaces';
+
+const CONFIG_MAPS = { root: '/api/v1', plural: 'configmaps', isNamespaced: true } as const;
+const TRIES = 5;
+
+/**
+ * The parent of the ApplySet of a cluster: a ConfigMap that lists which kinds of objects Sluice manages there, so that
+ * other tools can find them, and the name of the node, so that no other node manages the same cluster.
+ */
+export class ApplySetParent {
+  private written = '';
+
+  constructor(
+    private readonly calls: ClusterCalls,
+    private readonly node: string,
+  ) {}
+
+  /** Throws Refused if another node manages this cluster. */
+  async requireOwn(): Promise<void> {
+    checkOwner(await this.read(), this.node);
+  }
+
+  /**
+   * Notes that objects of these kinds and namespaces may exist. Call it before they do. `areAll`: there are no others,
+   * so that what was noted before is forgotten.
+   */
+  async include(
+    objects: readonly Pick<KubeManifest, 'apiVersion' | 'kind' | 'metadata'>[],
+    areAll: boolean,
+  ): Promise<void> {
+    const kinds = objects.map(groupKindOf);
+    const namespaces = objects.flatMap(({ metadata }) => metadata.namespace ?? []);
+    const text = JSON.stringify([areAll, sorted(kinds), sorted(namespaces)]);
+    if (this.written === text) return;
+    for (let tries = 1; ; tries++) {
+      const found = await this.read();
+      checkOwner(found, this.node);
+      const noted = (key: string): readonly string[] =>
+        areAll ? [] : (found?.metadata.annotations?.[key] ?? '').split(',').filter((part) => part !== '');
+      const body = this.body(found, {
+        [KINDS]: sorted([...kinds, ...noted(KINDS)]).join(','),
+        [NAMESPACES]: sorted([...namespaces, ...noted(NAMESPACES)])
+          .filter((one) => one !== namespace)
+          .join(','),
+      });
+      try {
+        await this.calls.write((api) => api.apply(CONFIG_MAPS, body, { manager: MANAGER, force: true }));
+        this.written = text;
+        return;
+      } catch (error) {
+        if (!isOvertaken(error) || tries === TRIES) throw refusalFrom(error);
+      }
+    }
+  }
+
+  private async read(): Promise<LiveObject | undefined> {
+    try {
+      return await this.calls.read((api) => api.read(CONFIG_MAPS, name, namespace));
+    } catch (error) {
+      throw refusalFrom(error);
+    }
+  }
+
+  private body(found: LiveObject | undefined, lists: Readonly<Record<string, string>>) {
+    const { resourceVersion } = found?.metadata ?? {};
+    return {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: {
+        name,
+        namespace,
+        ...(resourceVersion === undefined ? {} : { resourceVersion }),
+        labels: { 'applyset.kubernetes.io/id': APPLY_SET_ID },
+        annotations: { 'applyset.kubernetes.io/tooling': 'sluice/v1', ...lists },
+      },
+      data: { node: this.node },
+    };
+  }
+}
+
+function checkOwner(found: LiveObject | undefined, node: string): void {
+  const owner = (found?.['data'] as Readonly<Record<string, string>> | undefined)?.['node'];
+  if (owner === undefined || owner === node) return;
+  throw new RefusedError(
+    'node',
+    `the cluster already gets its objects as the node ${owner}: two nodes must not have one cluster. If ${owner} is gone for good, delete the ConfigMap ${namespace}/${name} there`,
+  );
+}
+
+const sorted = (texts: readonly string[]): readonly string[] => [...new Set(texts)].sort();

@@ -1,0 +1,174 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Config, ConfigEntry } from '#libs/contracts';
+import { groupKindOf, kubeObjectsOf, type KubeManifest } from '#libs/manifests/lean';
+import type { LiveObject } from '#libs/kube/lean';
+import type { Json, Original, Originals } from '../../core/index.js';
+import { RefusedError, type Backend, type CheckContext } from '../ports.js';
+import type { ApplySetParent } from './apply-set.js';
+import { conflictsIn, isOfNamespace, refusalFrom, type FieldConflict } from './cluster-calls.js';
+import { CLUSTER_KINDS, idInKey, KUBE_OBJECTS, objectOf, resources, type ObjectEntry } from './cluster-kinds.js';
+import { conflictRefusal, requireScope, type ClusterObjects } from './cluster-objects.js';
+import { kstatus, type ObjectStatus } from './kstatus.js';
+import type { ObjectWatches } from './object-watches.js';
+import { packedObject, packedOf } from './packed-object.js';
+
+/** How long one look at objects that are not ready may take, and how often those without a watch are read. */
+const LOOK_MS = 1_000;
+
+/** The objects of one cluster. */
+export class ClusterBackend implements Backend {
+  readonly kind = KUBE_OBJECTS;
+  readonly isIndependent = true;
+  readonly resources = resources;
+  /** Fields that the config in force has too, and that others have changed by hand since. Undefined: all of them. */
+  private readonly ownBefore = new Map<string, ReadonlySet<string> | undefined>();
+  private inUse: readonly KubeManifest[] = [];
+  private checking: CheckContext | undefined;
+
+  constructor(
+    private readonly objects: ClusterObjects,
+    private readonly watches: ObjectWatches,
+    private readonly parent: ApplySetParent,
+  ) {}
+
+  /** Asks the cluster, by a dry run, before anything is changed. What stays as it is was checked before. */
+  async check(entry: ConfigEntry, checked: CheckContext): Promise<void> {
+    const { config, from } = checked;
+    const wanted = objectOf(entry);
+    // Once per lease, which has many objects.
+    if (this.checking !== checked) await this.parent.requireOwn();
+    this.checking = checked;
+    this.inUse = [...objectsIn(config), ...objectsIn(from)];
+    const before = entryIn(from, wanted.id);
+    this.ownBefore.set(wanted.id, new Set());
+    if (before !== undefined && isDeepStrictEqual(before.object, wanted.object)) {
+      this.ownBefore.set(wanted.id, undefined);
+      return;
+    }
+    const { object } = wanted;
+    const served = await this.objects.served(object, true);
+    if (served === undefined && isDefinedIn(config, object)) return;
+    const resource = served === undefined ? await this.objects.awaitServed(object) : requireScope(served, object);
+    try {
+      await this.objects.tryOut(resource, wanted, wanted.takeOver);
+    } catch (error) {
+      if (isOfNamespace(error) && hasNamespace(config, object.metadata.namespace)) return;
+      if (isOfDryRun(error)) return;
+      const conflicts = conflictsIn(error);
+      if (conflicts === undefined) throw refusalFrom(error);
+      const own = before === undefined ? new Set<string>() : await this.conflictsOf(before);
+      this.ownBefore.set(wanted.id, own);
+      const others = conflicts.filter((conflict) => !own.has(textOf(conflict)));
+      if (others.length > 0) throw conflictRefusal(others);
+    }
+  }
+
+  async original(_key: string, entry: ConfigEntry): Promise<Original> {
+    return { kind: KUBE_OBJECTS, was: await this.packed(entry), made: [] };
+  }
+
+  async snapshot(entry: ConfigEntry): Promise<Originals> {
+    const was = await this.packed(entry);
+    return Object.fromEntries(resources(entry).map((key) => [key, { kind: KUBE_OBJECTS, was, made: [] }]));
+  }
+
+  async restore(key: string, { was }: Original): Promise<void> {
+    this.watches.forget(idInKey(key));
+    await this.objects.restore(packedOf(was));
+  }
+
+  async differsFromOriginal(_key: string, was: Json): Promise<string | undefined> {
+    return this.objects.differsFromFormer(packedOf(was));
+  }
+
+  /** In a rollback, what Sluice had applied before is applied again, whoever has changed it by hand. */
+  async apply(entry: ConfigEntry, leftMs: () => number, isRollback = false): Promise<void> {
+    const wanted = objectOf(entry);
+    // Another process may have begun the change: then the rest is not known.
+    await this.parent.include([...this.inUse, wanted.object], this.inUse.length > 0);
+    const mayTake = (conflicts: readonly FieldConflict[]): boolean => {
+      const own = this.ownBefore.get(wanted.id);
+      if (isRollback || (own === undefined && this.ownBefore.has(wanted.id))) return true;
+      return conflicts.every((conflict) => own?.has(textOf(conflict)) === true);
+    };
+    await this.objects.bring(wanted, { leftMs, mayTake });
+  }
+
+  async differs(entry: ConfigEntry): Promise<string | undefined> {
+    return this.objects.differs(objectOf(entry));
+  }
+
+  /** What is not ready yet. Throws Refused if an object has failed. Returns at the next event, or after a moment. */
+  async notReady(entries: readonly ConfigEntry[], leftMs: () => number): Promise<readonly string[]> {
+    const untilMs = performance.now() + Math.min(LOOK_MS, leftMs());
+    for (;;) {
+      const waiting: string[] = [];
+      for (const entry of entries) {
+        const wanted = objectOf(entry);
+        const status = await this.statusOf(wanted);
+        if (status.is === 'failed') throw new RefusedError('node', `${wanted.id} has failed: ${status.message}`);
+        if (status.is !== 'current') waiting.push(`${wanted.id}: ${status.message}`);
+      }
+      const restMs = untilMs - performance.now();
+      if (waiting.length === 0 || restMs <= 0) return waiting;
+      await this.watches.next(restMs);
+    }
+  }
+
+  title({ kind, name }: ConfigEntry): string {
+    return `${kind}/${name}`;
+  }
+
+  private async statusOf({ id, object }: ObjectEntry): Promise<ObjectStatus> {
+    const seen = this.watches.statusOf(groupKindOf(object), id);
+    if (seen !== undefined) return seen;
+    const found = await this.objects.read(object);
+    return found === undefined ? { is: 'in-progress', message: 'is missing' } : kstatus(found, Date.now());
+  }
+
+  private async packed(entry: ConfigEntry): Promise<Json> {
+    const { object } = objectOf(entry);
+    return packedObject(object, await this.found(object));
+  }
+
+  private found(object: KubeManifest): Promise<LiveObject | undefined> {
+    return this.objects.read(object);
+  }
+
+  /** The fields of an entry in force that others own now. */
+  private async conflictsOf(entry: ObjectEntry): Promise<ReadonlySet<string>> {
+    const resource = await this.objects.served(entry.object);
+    if (resource === undefined) return new Set();
+    try {
+      await this.objects.tryOut(resource, entry, false);
+      return new Set();
+    } catch (error) {
+      return new Set(conflictsIn(error)?.map(textOf));
+    }
+  }
+}
+
+const textOf = ({ manager, field }: FieldConflict): string => `${manager} ${field}`;
+
+const objectsIn = ({ fragments }: Config): readonly KubeManifest[] =>
+  fragments.flatMap(({ kind, spec }) => (kind === KUBE_OBJECTS ? kubeObjectsOf(spec) : []));
+
+const entryIn = (config: Config, id: string): ObjectEntry | undefined =>
+  CLUSTER_KINDS.entries(config)
+    .filter(({ kind }) => kind === KUBE_OBJECTS)
+    .map(objectOf)
+    .find((entry) => entry.id === id);
+
+const hasNamespace = (config: Config, name: string | undefined): boolean =>
+  objectsIn(config).some(({ kind, metadata }) => kind === 'Namespace' && metadata.name === name);
+
+/** Whether the config itself defines the kind of an object. */
+const isDefinedIn = (config: Config, object: KubeManifest): boolean =>
+  objectsIn(config).some((one) => {
+    if (one.kind !== 'CustomResourceDefinition') return false;
+    const { group, names } = one['spec'] as { readonly group?: string; readonly names?: { readonly kind?: string } };
+    return groupKindOf(object) === `${names?.kind}.${group}`;
+  });
+
+/** A webhook that cannot be asked without consequences is asked when the object is applied. */
+const isOfDryRun = (error: unknown): boolean => /does not support dry run/.test((error as Error).message);

@@ -1,0 +1,152 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Config, ConfigEntry } from '#libs/contracts';
+import type { KubeObject, LeanCluster } from '#libs/testing';
+import { MemoryNodeBus } from '../../testing/memory-node-bus.js';
+import { SILENT } from '../../core/index.js';
+import { MemoryJournals } from '../targets/device.fixture.js';
+import { runTarget, type RunningTarget } from '../targets/run-target.js';
+import { clusterTarget } from './cluster-target.js';
+
+/** A fragment with these objects. */
+export const objects = (name: string, list: readonly object[], more: object = {}): ConfigEntry => ({
+  kind: 'KubeObjects',
+  name,
+  spec: { objects: list, ...more } as unknown as ConfigEntry['spec'],
+});
+export const config = (...fragments: readonly ConfigEntry[]): Config => ({ fragments });
+
+export const namespace = (name: string): object => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+export const configMap = (name: string, data: object, metadata: object = {}): object => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name, namespace: 'default', ...metadata },
+  data,
+});
+export const deployment = (name: string, image = 'a:1', spec: object = {}): object => ({
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name, namespace: 'default' },
+  spec: {
+    selector: { matchLabels: { app: name } },
+    template: { metadata: { labels: { app: name } }, spec: { containers: [{ name: 'a', image }] } },
+    ...spec,
+  },
+});
+
+const DEFAULT = '/namespaces/default';
+export const configMapPath = (name: string): string => `/api/v1${DEFAULT}/configmaps/${name}`;
+export const deploymentPath = (name: string): string => `/apis/apps/v1${DEFAULT}/deployments/${name}`;
+
+/** The gate speaks plain HTTP, and knows the token. */
+export const plainKubeconfig = (server: string): string =>
+  JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 't',
+    clusters: [{ name: 't', cluster: { server, 'insecure-skip-tls-verify': true } }],
+    users: [{ name: 'u', user: { token: 'unused' } }],
+    contexts: [{ name: 't', context: { cluster: 't', user: 'u' } }],
+  });
+
+/** One cluster, and the applier that serves it, on a bus in memory. */
+export class ClusterScene {
+  readonly bus = new MemoryNodeBus('c-1');
+  readonly journals = new MemoryJournals();
+  readonly lost: string[] = [];
+  /** Added to the real time. */
+  aheadMs = 0;
+  private readonly folder = mkdtempSync(join(tmpdir(), 'sluice-cluster-'));
+  private readonly running: RunningTarget[] = [];
+  private readonly ending = new AbortController();
+
+  constructor(readonly cluster: LeanCluster) {}
+
+  readonly clock = (): number => performance.now() + this.aheadMs;
+
+  get api(): LeanCluster['api'] {
+    return this.cluster.api;
+  }
+
+  async start(owner = 'one', kubeconfig = this.cluster.kubeconfig()): Promise<RunningTarget> {
+    const target = clusterTarget({ name: 'c-1', labels: {}, kubeconfig }, { clock: this.clock, checkMs: 500 });
+    const running = await runTarget({
+      target,
+      bus: this.bus,
+      journals: this.journals.of(owner),
+      owner,
+      folder: join(this.folder, owner),
+      clock: this.clock,
+      random: () => 0.5,
+      log: SILENT,
+      version: '1',
+      heartbeatMs: 20,
+      // Only a watch finds drift in time.
+      driftCheckMs: 3_600_000,
+      readEveryMs: 200,
+      ending: this.ending.signal,
+      sleep: () => new Promise((resolve) => setTimeout(resolve, 20)),
+      onLost: () => this.lost.push(owner),
+    });
+    this.running.push(running);
+    return running;
+  }
+
+  /** An applier that has announced the cluster. */
+  async joined(owner = 'one'): Promise<RunningTarget> {
+    const running = await this.start(owner);
+    await this.bus.reported(({ kind }) => kind === 'announced');
+    return running;
+  }
+
+  async data(name: string): Promise<unknown> {
+    return ((await this.api.get(configMapPath(name))) as { readonly data?: unknown } | undefined)?.data;
+  }
+
+  /** Somebody applies an object by hand, as this manager. */
+  async apply(path: string, body: object, manager: string): Promise<KubeObject> {
+    const query = `fieldManager=${manager}&force=true`;
+    const { code, body: answer } = await this.api.call(
+      'PATCH',
+      `${path}?${query}`,
+      body,
+      'application/apply-patch+yaml',
+    );
+    if (code >= 300) throw new Error(JSON.stringify(answer));
+    return answer as KubeObject;
+  }
+
+  /** What a deployment controller writes once all replicas of the current generation are ready. */
+  async makeReady(name: string): Promise<void> {
+    const { metadata, spec } = (await this.api.get(deploymentPath(name))) as KubeObject & {
+      readonly metadata: { readonly generation: number };
+    };
+    const replicas = spec?.['replicas'];
+    const counts = Object.fromEntries(
+      ['replicas', 'updatedReplicas', 'readyReplicas', 'availableReplicas'].map((field) => [field, replicas]),
+    );
+    const now = new Date().toISOString();
+    const condition = (type: string, reason: string): object => ({
+      type,
+      reason,
+      status: 'True',
+      message: '',
+      lastUpdateTime: now,
+      lastTransitionTime: now,
+    });
+    const conditions = [
+      condition('Available', 'MinimumReplicasAvailable'),
+      condition('Progressing', 'NewReplicaSetAvailable'),
+    ];
+    const status = { observedGeneration: metadata.generation, ...counts, conditions };
+    await this.api.patch(`${deploymentPath(name)}/status`, { status }, 'controller');
+  }
+
+  async end(): Promise<void> {
+    this.ending.abort();
+    await Promise.allSettled(this.running.map((one) => one.stop()));
+    rmSync(this.folder, { recursive: true, force: true });
+    await this.api.remove(configMapPath('sluice-applied'));
+  }
+}
