@@ -3,11 +3,17 @@ import type { Command } from 'commander';
 import { connectBus, connectTarget, isMissingStream } from '#libs/nats/lean';
 import { createLogger, type Logger, type LogLevel } from '#libs/process';
 import { connectFlagsOf } from '#libs/process/lean';
-import { functionTarget, serveTargets, type ServedTargets } from '../../../services/applier/src/shell/targets/index.js';
+import {
+  clusterTarget,
+  functionTarget,
+  serveTargets,
+  type ServedTargets,
+} from '../../../services/applier/src/shell/targets/index.js';
 import type { Session } from '../connection/session.js';
 import { EXIT, UsageError, type ExitCode } from '../output/exit.js';
 import { packageVersion } from '../package-root.js';
 import { aborted, pause } from '../pause.js';
+import { readClusters } from '../targets/cluster-inventory.js';
 import { fileInventory } from '../targets/file-inventory.js';
 import { readFunctions } from '../targets/function-inventory.js';
 import type { Inventory } from '../targets/inventory.js';
@@ -58,7 +64,8 @@ export async function targetAppliers({ io }: Session, command: Command): Promise
       await pause(AGAIN_MS, io.interrupted);
     }
   }
-  const stop = served && inventory.start({ clock: served.clock, checkMs, report: served.report }, served.replace);
+  const stop =
+    served && inventory.start({ clock: served.clock, checkMs, report: served.report, logger: log }, served.replace);
   await aborted(io.interrupted);
   stop?.();
   await served?.stop();
@@ -70,5 +77,7 @@ export async function targetAppliers({ io }: Session, command: Command): Promise
 function inventoryOf({ targets: name, inventory: file }: Flags, log: Logger): Inventory {
   if (file === undefined)
     throw new UsageError(`--targets ${name} needs --inventory FILE, a file that lists the ${name}`);
-  return fileInventory({ file, read: readFunctions, target: functionTarget, log });
+  return name === 'clusters'
+    ? fileInventory({ file, read: readClusters, target: clusterTarget, log })
+    : fileInventory({ file, read: readFunctions, target: functionTarget, log });
 }

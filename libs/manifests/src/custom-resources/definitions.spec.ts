@@ -85,7 +85,7 @@ describeOnKube('the definitions of custom resources', (world) => {
       ((await dryRun(BAD.find(([name]) => name === what)?.[1] as Manifest)).body as { readonly message: string })
         .message;
     expect(await messageOf('a probe with two checks')).toContain(
-      'exactly one of tcp, http, exec, file, function is needed',
+      'exactly one of tcp, http, exec, file, function, kube is needed',
     );
     expect(await messageOf('In without values')).toContain('In and NotIn need at least one value');
     expect(await messageOf('a reload without a unit')).toContain('reload and restart need a unit');

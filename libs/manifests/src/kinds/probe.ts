@@ -1,7 +1,7 @@
 import { About, Fields } from '../shape/description.js';
-import { Nested, Optional } from '../shape/checked.js';
-import { ExactlyOne } from '../shape/checked.js';
+import { ExactlyOne, Nested, OnlyWith, Optional, Ruled } from '../shape/checked.js';
 import { Duration, Exactly, patternForm, Text, Whole, WholeList, Word, type TextForm } from '../shape/forms.js';
+import { KUBE_API_VERSION, KUBE_KIND, KUBE_NAME, KUBE_NAMESPACE } from './cluster/kube-forms.js';
 import { Command } from './exec.js';
 import { FILE_PATH } from '../path.js';
 import { NodeSpec, type Kind } from './kind.js';
@@ -73,8 +73,40 @@ export class FunctionProbe {
   @Word(PROBED_MODULES) readonly module!: string;
 }
 
+/** An object of a cluster that exists, has a condition, or does not exist. */
+@OnlyWith('condition', 'status', 'is only for condition')
+@Ruled({
+  problems: ({ condition, absent }) =>
+    condition !== undefined && absent !== undefined
+      ? [{ at: 'absent', code: 'forbidden', message: 'condition is given, too: keep one of them' }]
+      : [],
+  schema: { not: { required: ['condition', 'absent'] } },
+  expressions: [
+    { rule: '!(has(self.condition) && has(self.absent))', message: 'condition and absent exclude each other' },
+  ],
+})
+@Fields({
+  apiVersion: 'The API of the object, such as `apps/v1`.',
+  kind: 'The kind of the object, such as `Deployment`.',
+  name: 'The name of the object.',
+  namespace: 'The namespace of the object, if it is in one.',
+  condition:
+    'A condition in the status of the object, such as `Available`. Its controller must have seen the latest generation. Without it, the object only has to exist.',
+  status: 'The status that the condition must have: `"True"`, `"False"` or `"Unknown"`. Default: `"True"`.',
+  absent: '`true`: the object must not exist.',
+})
+export class KubeProbe {
+  @Text(KUBE_API_VERSION) readonly apiVersion!: string;
+  @Text(KUBE_KIND) readonly kind!: string;
+  @Text(KUBE_NAME) readonly name!: string;
+  @Optional() @Text(KUBE_NAMESPACE) readonly namespace?: string;
+  @Optional() @Text() readonly condition?: string;
+  @Optional() @Word(['True', 'False', 'Unknown']) readonly status?: string;
+  @Optional() @Exactly(true, 'wrong-type') readonly absent?: true;
+}
+
 /** A condition that must hold after a change, or the change is not confirmed. */
-@ExactlyOne('tcp', 'http', 'exec', 'file', 'function')
+@ExactlyOne('tcp', 'http', 'exec', 'file', 'function', 'kube')
 @About(
   'A check that runs before and after a change. If it is new or changed, or passed before, it must pass after the change. Otherwise the node rolls back.',
 )
@@ -84,6 +116,7 @@ export class FunctionProbe {
   exec: 'Succeeds if the command exits with 0.',
   file: 'Succeeds if a file has a certain content, or does not exist.',
   function: 'Succeeds if a module of a network function (SD-EWAN CNF) says that it works.',
+  kube: 'Only on clusters. Succeeds if an object exists, has a condition, or does not exist.',
   timeout:
     'How long one attempt may take, such as `5s`. Less than two thirds of the `applyTimeout` of the pool. Default: `5s`.',
   retries: 'How many more attempts are made after a failed one. Before a change, none is made. Default: 3.',
@@ -96,6 +129,7 @@ export class ProbeSpec extends NodeSpec {
   @Optional() @Nested(() => Command) readonly exec?: Command;
   @Optional() @Nested(() => FileProbe) readonly file?: FileProbe;
   @Optional() @Nested(() => FunctionProbe) readonly function?: FunctionProbe;
+  @Optional() @Nested(() => KubeProbe) readonly kube?: KubeProbe;
   @Optional() @Duration() readonly timeout?: string;
   @Optional() @Whole(0, 100) readonly retries?: number;
   @Optional()

@@ -184,7 +184,7 @@ function parentsOf(path: string): readonly string[] {
 }
 
 /** The probes that not every node can run. */
-const PARTICULAR_PROBES = ['exec', 'function'];
+const PARTICULAR_PROBES = ['exec', 'function', 'kube'];
 
 function entryCapabilities(entry: ConfigEntry, capabilities: readonly string[]): readonly Reason[] {
   const fragment = fragmentId(entry);

@@ -95,3 +95,6 @@ const ADMISSION = /\.admissionregistration\.k8s\.io$/;
 /** The objects of a rendered fragment. */
 export const kubeObjectsOf = (spec: Readonly<Record<string, unknown>>): readonly KubeManifest[] =>
   Array.isArray(spec['objects']) ? (spec['objects'] as readonly KubeManifest[]) : [];
+
+/** Where the applier of a cluster notes which kinds of objects it manages there. */
+export const APPLY_SET = { namespace: 'default', name: 'sluice-applied' } as const;

@@ -143,3 +143,11 @@ test('namespaces come first, then definitions, then the rest, and last what can 
   ].map(([apiVersion = '', kind = '']) => kubeRankOf({ apiVersion, kind }));
   expect(ranks).toEqual(['namespaces', 'definitions', 'objects', 'admission']);
 });
+
+test('the kind of an object that a probe looks at is no template, because it chooses the API', () => {
+  const kube = { apiVersion: 'v1', kind: '{{ node.name }}', name: '{{ node.name }}' };
+  expect(checkManifest(manifestOf('Probe', { kube }), 'place')).toMatchObject({
+    ok: false,
+    reasons: [{ field: 'spec.kube.kind', code: 'bad-kind' }],
+  });
+});

@@ -1,21 +1,16 @@
 import { About, Fields } from '../../shape/description.js';
 import { Checked, Optional, type Check, type Problem } from '../../shape/checked.js';
-import { Flag } from '../../shape/forms.js';
+import { Flag, type TextForm } from '../../shape/forms.js';
+import { KUBE_API_VERSION, KUBE_KIND, KUBE_NAME, KUBE_NAMESPACE } from './kube-forms.js';
 import { isObject, typeName } from '../../shape/reader.js';
 import { hasTemplate } from '../../template.js';
 import { utf8Bytes } from '../../json-form.js';
 import { NodeSpec, type Kind } from '../kind.js';
-import { groupKindOf, isNamespaced, kubeObjectId, kubeObjectsOf, type KubeManifest } from './kube-object.js';
+import { APPLY_SET, groupKindOf, isNamespaced, kubeObjectId, kubeObjectsOf, type KubeManifest } from './kube-object.js';
 
 const MOST_OBJECTS = 1_000;
 /** The most bytes of one object. An API server refuses a request with more than about 1.5 MB. */
 const MOST_OBJECT_BYTES = 1_000_000;
-const API_VERSION_FORM = /^([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?v[0-9]+((alpha|beta)[0-9]+)?$/;
-const KIND_FORM = /^[A-Z][A-Za-z0-9]{0,62}$/;
-/** As a segment of a path: some kinds allow more than a DNS name, such as `system:node`. */
-const NAME_FORM = /^(?!\.{1,2}$)[^/%\s]{1,253}$/;
-const NAMESPACE_FORM = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-
 /** What the API server sets, so that a manifest cannot. */
 const SERVER_FIELDS = ['uid', 'resourceVersion', 'generation', 'managedFields', 'selfLink', 'deletionTimestamp'];
 
@@ -38,7 +33,7 @@ function request(kind: string): readonly [string, string] {
 const objectProblems: Check = (value, stage) => {
   if (!isObject(value)) return [problem('', 'wrong-type', `must be an object, but is ${typeName(value)}`)];
   const { apiVersion, kind, metadata } = value;
-  const head = [...headProblem('apiVersion', apiVersion, API_VERSION_FORM), ...headProblem('kind', kind, KIND_FORM)];
+  const head = [...headProblem('apiVersion', apiVersion, KUBE_API_VERSION), ...headProblem('kind', kind, KUBE_KIND)];
   if (!isObject(metadata))
     return [
       ...head,
@@ -59,12 +54,10 @@ const objectProblems: Check = (value, stage) => {
 
 const problem = (at: string, code: string, message: string): Problem => ({ at, code, message });
 
-/** They choose the API, so no template can stand for them. */
-function headProblem(field: string, value: unknown, form: RegExp): readonly Problem[] {
+function headProblem(field: string, value: unknown, form: TextForm): readonly Problem[] {
   if (value === undefined) return [problem(field, 'required', 'is required')];
-  if (typeof value === 'string' && form.test(value)) return [];
-  const example = field === 'kind' ? '"Deployment"' : '"apps/v1"';
-  return [problem(field, `bad-${field === 'kind' ? 'kind' : 'api-version'}`, `must be one such as ${example}`)];
+  const message = typeof value === 'string' ? form.problem(value) : `must be a string, but is ${typeName(value)}`;
+  return message === undefined ? [] : [problem(field, form.code, message)];
 }
 
 function nameProblems(
@@ -77,14 +70,9 @@ function nameProblems(
       problem('metadata.generateName', 'forbidden', 'the object would be created again and again: give it a name'),
     );
   else if (name === undefined) problems.push(problem('metadata.name', 'required', 'is required'));
-  else if (!isOpen(name) && (typeof name !== 'string' || !NAME_FORM.test(name)))
-    problems.push(problem('metadata.name', 'bad-name', 'must be the name of an object, such as "web"'));
-  if (
-    namespace !== undefined &&
-    !isOpen(namespace) &&
-    (typeof namespace !== 'string' || !NAMESPACE_FORM.test(namespace))
-  )
-    problems.push(problem('metadata.namespace', 'bad-name', 'must be the name of a namespace, such as "prod"'));
+  else if (!isOpen(name)) problems.push(...headProblem('metadata.name', name, KUBE_NAME));
+  if (namespace !== undefined && !isOpen(namespace))
+    problems.push(...headProblem('metadata.namespace', namespace, KUBE_NAMESPACE));
   return problems;
 }
 
@@ -123,9 +111,6 @@ function kindProblems(object: KubeManifest, isOpen: (text: unknown) => boolean):
 
 const REVIEWS = /^(\w+Review|TokenRequest)\.(authentication|authorization)\.k8s\.io$/;
 const LISTS = /List$/;
-
-/** Where the applier of a cluster notes which kinds of objects it manages there. */
-export const APPLY_SET = { namespace: 'default', name: 'sluice-applied' } as const;
 
 /** A list of objects of a Kubernetes API. */
 function KubeObjectList(): PropertyDecorator {
