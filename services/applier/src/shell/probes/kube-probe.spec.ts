@@ -1,5 +1,5 @@
-import { kubeProbe, type KubeReader } from './kube-probe.js';
-import type { ProbeSurroundings } from './probe-types.js';
+import { kubeProbe } from './kube-probe.js';
+import type { KubeReader, ProbeSurroundings } from './probe-types.js';
 
 const SPEC = { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'prod', name: 'web' };
 const object = (conditions: unknown, more: object = {}): object => ({

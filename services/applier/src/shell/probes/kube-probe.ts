@@ -2,12 +2,6 @@ import type { KubeManifest } from '#libs/manifests/lean';
 import { RefusedError } from '../ports.js';
 import type { ProbeType } from './probe-types.js';
 
-/** Reads objects of the cluster for which this applier works. */
-export interface KubeReader {
-  /** Undefined if there is none. Throws if that is not known. */
-  read(object: Pick<KubeManifest, 'apiVersion' | 'kind' | 'metadata'>, timeoutMs: number): Promise<object | undefined>;
-}
-
 interface Condition {
   readonly type?: unknown;
   readonly status?: unknown;

@@ -3,7 +3,7 @@ import * as https from 'node:https';
 import { connect, type LookupFunction } from 'node:net';
 import { dirname } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { probePattern, type ProbePattern } from '#libs/manifests/lean';
+import { probePattern, type KubeManifest, type ProbePattern } from '#libs/manifests/lean';
 import { argvOf, RefusedError } from '../ports.js';
 import { runCommand } from '../command.js';
 import type { FileSystems } from '../backends/paths/file-systems.js';
@@ -11,8 +11,13 @@ import { partsOf } from '../backends/paths/rooted-path.js';
 import { isInstead } from '../backends/paths/path-differences.js';
 import { fileAt, type FileRead } from '../backends/paths/path-state.js';
 import { withAddresses } from './host-addresses.js';
-import type { KubeReader } from './kube-probe.js';
 import type { ProbeNetworks } from './probe-networks.js';
+
+/** Reads objects of the cluster for which this applier works. */
+export interface KubeReader {
+  /** Undefined if there is none. Throws if that is not known. */
+  read(object: Pick<KubeManifest, 'apiVersion' | 'kind' | 'metadata'>, timeoutMs: number): Promise<object | undefined>;
+}
 
 /** What a probe can use. */
 export interface ProbeSurroundings {
