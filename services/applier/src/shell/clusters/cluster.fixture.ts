@@ -5,7 +5,7 @@ import type { Config, ConfigEntry } from '#libs/contracts';
 import type { KubeObject, LeanCluster } from '#libs/testing';
 import { MemoryNodeBus } from '../../testing/memory-node-bus.js';
 import { SILENT } from '../../core/index.js';
-import { MemoryJournals } from '../targets/device.fixture.js';
+import { AT_ONCE, MemoryJournals } from '../targets/device.fixture.js';
 import { runTarget, type RunningTarget } from '../targets/run-target.js';
 import { clusterTarget } from './cluster-target.js';
 
@@ -145,7 +145,7 @@ export class ClusterScene {
 
   async end(): Promise<void> {
     this.ending.abort();
-    await Promise.allSettled(this.running.map((one) => one.stop()));
+    await Promise.allSettled(this.running.map((one) => one.stop(AT_ONCE)));
     rmSync(this.folder, { recursive: true, force: true });
     await this.api.remove(configMapPath('sluice-applied'));
   }
