@@ -172,7 +172,7 @@ export class ClusterApi {
     const follower = new Follower<RawObject, K>({
       connection: this.connection,
       path: `${root}/${plural}`,
-      logger: this.logger,
+      logger: quiet(this.logger),
       query,
       onList,
       // The types of the client have dates where there are texts.
@@ -200,6 +200,14 @@ export class ClusterApi {
     }
   }
 }
+
+/** Whoever serves many clusters asks each whether it answers, and says so once: not for each watch and each try. */
+const quiet = (logger: Logger): Logger => ({
+  debug: (fields, message) => logger.debug(fields, message),
+  info: (fields, message) => logger.info(fields, message),
+  warn: (fields, message) => logger.debug(fields, message),
+  error: (fields, message) => logger.error(fields, message),
+});
 
 /** What to follow, and the callbacks. */
 export interface ObjectListener<K> {

@@ -1,4 +1,5 @@
 import { ClusterApi } from '#libs/kube/lean';
+import type { Logger } from '#libs/process';
 import type { Action } from '#libs/contracts';
 import type { Refusal } from '../../core/index.js';
 import { NO_GUARD } from '../guard/guard.js';
@@ -51,7 +52,7 @@ interface Opening {
 
 async function open({ name, kubeconfig, timing, storage, onChange, onDrift }: Opening): Promise<OpenTarget> {
   const { clock, checkMs, logger } = timing;
-  const log = logger === undefined ? {} : { logger };
+  const log = logger === undefined ? {} : { logger: named(logger, name) };
   const api = await ClusterApi.open({ kubeconfig, timeoutMs: CALL_TIMEOUT_MS, ...log });
   const ending = new AbortController();
   const reach = new Reach({ ask: () => askReady(api), onChange, everyMs: checkMs });
@@ -69,6 +70,8 @@ async function open({ name, kubeconfig, timing, storage, onChange, onDrift }: Op
       guard: NO_GUARD,
       refusals: (actions) => Promise.resolve(refusals(actions)),
       act: ({ kind }) => (FREE.includes(kind) ? Promise.resolve() : Promise.reject(new Error(cannot(kind)))),
+      idleUnits: () => Promise.resolve([]),
+      resetFailed: () => Promise.resolve(),
       readUnit: (unit) => Promise.reject(new Error(`a cluster has no unit ${unit}`)),
       runProbes: (all, untilMs) => probes.run(all, untilMs),
       settled: () => Promise.resolve(),
@@ -80,6 +83,14 @@ async function open({ name, kubeconfig, timing, storage, onChange, onDrift }: Op
     },
   };
 }
+
+/** Each message says which cluster it is about. */
+const named = (logger: Logger, node: string): Logger => ({
+  debug: (fields, message) => logger.debug({ node, ...fields }, message),
+  info: (fields, message) => logger.info({ node, ...fields }, message),
+  warn: (fields, message) => logger.warn({ node, ...fields }, message),
+  error: (fields, message) => logger.error({ node, ...fields }, message),
+});
 
 /** Actions that need nothing from the cluster. */
 const FREE: readonly string[] = ['none', 'drain'];
