@@ -3,8 +3,9 @@ import { KubeConfigError } from './errors.js';
 import type { Client } from './kubeconfig.js';
 
 /**
- * Reads a kubeconfig that came from elsewhere, such as a Secret. It must contain everything itself: whoever wrote it
- * must neither run a command on this machine, nor read a file of it, nor send one to a server. Throws KubeConfigError.
+ * Reads a kubeconfig that came from elsewhere, such as a Secret. It must contain everything itself: the person who
+ * wrote it must neither run a command on this machine, nor read a file of it, nor send one to a server. Throws
+ * KubeConfigError.
  */
 export function parseKubeconfig({ KubeConfig }: Client, text: string): KubeConfig {
   const config = new KubeConfig();

@@ -201,7 +201,7 @@ export class ClusterApi {
   }
 }
 
-/** Whoever serves many clusters asks each whether it answers, and says so once: not for each watch and each try. */
+/** A service with many clusters asks each whether it answers, and says so once: not for each watch and each try. */
 const quiet = (logger: Logger): Logger => ({
   debug: (fields, message) => logger.debug(fields, message),
   info: (fields, message) => logger.info(fields, message),

@@ -81,7 +81,7 @@ export class ClusterBackend implements Backend {
     return this.objects.differsFromFormer(packedOf(was));
   }
 
-  /** In a rollback, what Sluice had applied before is applied again, whoever has changed it by hand. */
+  /** In a rollback, what Sluice had applied before is applied again, no matter who has changed it by hand. */
   async apply(entry: ConfigEntry, leftMs: () => number, isRollback = false): Promise<void> {
     const wanted = objectOf(entry);
     // Another process may have begun the change: then the rest is not known.

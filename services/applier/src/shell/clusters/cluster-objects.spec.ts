@@ -62,7 +62,7 @@ describeOnClusters('the objects of a cluster', 1, (clusters) => {
     expect(await scene.data('x')).toEqual({ a: 'mine', c: 'mine', d: 'new' });
     expect(await managersOf(configMapPath('x'))).toEqual(['me/Apply', 'you/Update']);
     expect((await scene.api.get(configMapPath('x')))?.metadata.labels).toBeUndefined();
-    // Whoever had a field has it again.
+    // The manager that had a field has it again.
     await scene.apply(configMapPath('x'), configMap('x', { c: 'mine' }), 'me');
     expect(await scene.data('x')).toEqual({ c: 'mine', d: 'new' });
     await scene.api.remove(configMapPath('x'));

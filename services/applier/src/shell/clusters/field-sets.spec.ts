@@ -59,7 +59,7 @@ test('the fields of Sluice are those that it has applied, and not what it wrote 
   expect(ownFields(all)).toEqual({ 'f:a': {} });
 });
 
-test('whoever had a field has it again, and what others have set since stays theirs', () => {
+test('the manager that had a field has it again, and what others have set since stays theirs', () => {
   const now = [managed('sluice', { 'f:a': {}, 'f:b': {} }, { operation: 'Apply' }), managed('you', { 'f:d': {} })];
   const before = [managed('me', { 'f:a': {}, 'f:c': {} }), managed('you', { 'f:b': {} })];
   expect(restoredManagers(now, before, { 'f:a': {}, 'f:b': {} })).toEqual([

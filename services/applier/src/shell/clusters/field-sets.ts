@@ -84,7 +84,7 @@ const hasKeys = (item: unknown, keys: Readonly<Record<string, unknown>>): boolea
   Object.entries(keys).every(([name, value]) => (item as Readonly<Record<string, unknown>>)[name] === value);
 
 /**
- * Who has set the fields after the fields of Sluice got back what they had before: whoever had set them then. What
+ * Who has set the fields after the fields of Sluice got back what they had before: those who had set them then. What
  * others have set since stays theirs.
  */
 export function restoredManagers(

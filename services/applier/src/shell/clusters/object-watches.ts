@@ -142,7 +142,7 @@ export class ObjectWatches {
 
 const kindIn = (id: string): string => id.slice(0, id.indexOf('/'));
 
-/** A status that changes only with time, such as that of a pod that cannot be scheduled, is judged again at the next event. */
+/** A status that changes only with time, such as that of a pod without a place, is judged again at the next event. */
 function seenOf(object: LiveObject): Seen {
   return {
     version: /^\d+$/.test(object.metadata.resourceVersion) ? object.metadata.resourceVersion : '0',
