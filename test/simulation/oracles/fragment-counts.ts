@@ -3,7 +3,7 @@ import { Violation, type Oracle, type World } from '../world/world.js';
 
 /**
  * When nothing is in progress, the counts of a fragment are those of the machines that have its content, and it is in
- * sync only if all of them do.
+ * sync only if all of them do. A machine that has a deleted fragment is counted, also if it was relabelled since.
  */
 export const fragmentCounts: Oracle = {
   name: 'fragment counts',
@@ -12,8 +12,10 @@ export const fragmentCounts: Oracle = {
   },
 };
 
-function check(world: World, { fragment, gone, counts, rolling, inSync }: FragmentView): void {
-  if (gone || fragment === undefined || counts === undefined) return;
+function check(world: World, view: FragmentView): void {
+  const { fragment, gone, counts, rolling, inSync } = view;
+  if (fragment === undefined || counts === undefined) return;
+  if (gone) return checkGone(world, fragment, counts.nodes - counts.upToDate);
   const fail = (text: string): never => {
     throw new Violation(`${fragment.kind}/${fragment.name} ${text}: ${JSON.stringify({ ...counts, rolling, inSync })}`);
   };
@@ -37,6 +39,18 @@ function check(world: World, { fragment, gone, counts, rolling, inSync }: Fragme
   if (upToDate < done.length) fail(`is on ${done.length} nodes that have all of their config`);
   const lacking = selected.find((node) => !isAlive(node) || !hasIt(world, node, fragment));
   if (inSync && lacking !== undefined) fail(`is not on ${lacking}`);
+}
+
+function checkGone(world: World, { kind, name: of }: Fragment, left: number): void {
+  const holders = [...world.nodes.values()].filter((node) => {
+    const isHere = node.alive && world.bus.view('nodes', nodeToken(node.name))?.state !== 'gone';
+    const entries = world.bus.everConfig({ node: node.name, hash: node.journal.inForce })?.fragments ?? [];
+    return isHere && entries.some((entry) => entry.kind === kind && entry.name === of);
+  });
+  if (left < holders.length)
+    throw new Violation(
+      `${kind}/${of} is deleted, and is on ${holders.map(({ name }) => name).join()}, not on ${left}`,
+    );
 }
 
 const isFor = ({ spec }: Fragment, labels: Readonly<Record<string, string>>): boolean => {

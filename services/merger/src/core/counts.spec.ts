@@ -212,6 +212,65 @@ describe('the counts of a fragment', () => {
     m.given(left('n2'));
     expect(shown('b')).toMatchObject({ gone: true, removing: false, stillOn: [] });
   });
+
+  describe('that is deleted', () => {
+    const b = file('b', '1', 'web');
+    const everyNode = { ...b, spec: { ...b.spec, deletion: 'everyNode' } as never };
+    const gone = { gone: { kind: 'File', name: 'b' } };
+    const shown = (m: Merger) => m.view('fragments', 'File.b');
+
+    it('wait for a node that gets other labels before it has dropped it', () => {
+      const m = fleet('n0', 'n1');
+      rollOut(m, 1, everyNode);
+      m.publishes(2, gone);
+      m.starts('c2');
+      m.given(leased('n0', 'c2'), ends(m, 'n0', 'c2', 'applied'));
+      m.given(factOf('node.deferred', { node: 'n1', change: 'c2', reason: 'silent' }));
+      m.completes('c2');
+      m.given(changed('n1', { role: 'db' }));
+      expect(shown(m)).toMatchObject({ removing: true, stillOn: ['n1'] });
+      m.when();
+      expect(shown(m)).toMatchObject({ removing: true, stillOn: ['n1'], counts: { nodes: 2, upToDate: 1 } });
+      m.given(changed('n1', { role: 'cache' })).when();
+      expect(shown(m)).toMatchObject({ removing: true, stillOn: ['n1'] });
+      m.given(leased('n1', '', 'corrective'), ends(m, 'n1', '', 'applied'));
+      expect(shown(m)).toMatchObject({ removing: false, stillOn: [] });
+    });
+
+    it('wait for a node that got other labels before the deletion, and still has it', () => {
+      const m = fleet('n0', 'n1');
+      rollOut(m, 1, everyNode);
+      m.given(changed('n1', { role: 'db' })).when();
+      m.publishes(2, gone);
+      m.starts('c2');
+      m.given(leased('n0', 'c2'), ends(m, 'n0', 'c2', 'applied'));
+      m.completes('c2');
+      expect(shown(m)).toMatchObject({ removing: true, stillOn: ['n1'] });
+      m.given(leased('n1', '', 'corrective'), ends(m, 'n1', '', 'applied'));
+      expect(shown(m)).toMatchObject({ removing: false, stillOn: [] });
+    });
+
+    it('do not wait for a node that gets other labels after it has dropped it', () => {
+      const m = fleet('n0', 'n1');
+      rollOut(m, 1, everyNode);
+      rollOut(m, 2, gone);
+      m.given(changed('n1', { role: 'db' })).when();
+      expect(shown(m)).toMatchObject({ removing: false, stillOn: [] });
+    });
+  });
+
+  it('count no failure of a change that was rolled back if the node loses its config later', () => {
+    const m = fleet('n0', 'n1');
+    rollOut(m, 1, file('a', '1'));
+    m.publishes(2, file('a', '2'));
+    m.starts('c2');
+    m.given(leased('n0', 'c2'), ends(m, 'n0', 'c2', 'failed'));
+    expect(text(m, 'a')).toBe('nodes 2, failed 1, waiting 1');
+    m.given(factOf('rollout.reverting', { change: 'c2' }), factOf('rollout.reverted', { change: 'c2' })).when();
+    expect(text(m, 'a')).toBe('nodes 2, upToDate 2');
+    m.given(reports('n0', 'empty'));
+    expect(text(m, 'a')).toBe('nodes 2, upToDate 1, waiting 1');
+  });
 });
 
 describe('changed counts', () => {

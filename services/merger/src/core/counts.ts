@@ -1,6 +1,6 @@
 import { fragmentId, type Fragment, type FragmentCounts, type FragmentView } from '#libs/contracts';
 import { viewKey } from '#libs/engine';
-import { isNodeKind, leavesEveryNode } from '#libs/manifests';
+import { isNodeKind, leavesEveryNode, selectorOf, selects } from '#libs/manifests';
 import { usersOf } from './names.js';
 import { nodesSelectedBy, selectorText } from './reach.js';
 import { touchedIds, type Change, type CommittedFragment, type ShownCounts, type State } from './state.js';
@@ -122,12 +122,23 @@ class Counter {
   left({ fragment, generation }: CommittedFragment): Reached {
     if (!isNodeKind(fragment.kind)) return NOWHERE;
     const selected = nodesSelectedBy(this.state, fragment);
-    const left = this.classes
+    const behind = this.classes
       .filter((one) => one.generation < generation)
       .flatMap(({ nodes }) => nodes.filter((node) => selected.has(node)));
+    const relabelled = this.relabelled(fragment, generation).filter((node) => !behind.includes(node));
+    const left = [...behind, ...relabelled];
+    const others = relabelled.filter((node) => !selected.has(node));
     const stillOn = left.toSorted().slice(0, MOST_NAMED);
     const removing = left.length > 0 && leavesEveryNode(fragment);
-    return { ...NOWHERE, counts: this.tally(selected.size, left), removing, stillOn };
+    return { ...NOWHERE, counts: this.tally(selected.size + others.length, left), removing, stillOn };
+  }
+
+  /** The nodes that have a deleted fragment because their labels of before selected it. */
+  private relabelled(fragment: Fragment, generation: number): readonly string[] {
+    const selector = selectorOf(fragment);
+    return [...this.state.former.entries()].flatMap(([node, former]) =>
+      former.some((one) => one.generation < generation && selects(selector, one.labels)) ? [node] : [],
+    );
   }
 
   private committed(id: string, fragment: Fragment, generation: number): FragmentCounts {

@@ -2,7 +2,15 @@ import { byAge, changeSequence, fragmentId, type FactOf, type FragmentRef } from
 import { folding, viewKey, type FactTable } from '#libs/engine';
 import { sameLabels } from '#libs/manifests';
 import { kindIn } from '#libs/rules';
-import { countAgain, nodeJoined, nodeLeft, nodeRendered, nodesCommitted, NODE_FACTS } from './node-progress.js';
+import {
+  countAgain,
+  nodeJoined,
+  nodeLeft,
+  nodeRelabelled,
+  nodeRendered,
+  nodesCommitted,
+  NODE_FACTS,
+} from './node-progress.js';
 import { forgetNames, notePublished, usersOf } from './names.js';
 import { selectedBy } from './selection.js';
 import {
@@ -280,6 +288,7 @@ function present(state: State, { node, labels, capabilities }: FactOf<'node.join
   state.nodes.set(node, { node, labels, capabilities });
   state.toRender.set(node, before === undefined ? 'join' : 'relabel');
   if (before === undefined) nodeJoined(state, node);
+  else if (!sameLabels(before.labels, labels)) nodeRelabelled(state, before);
   alterNodes(state);
   if (before !== undefined && !sameLabels(before.labels, labels)) outdate(state, node);
 }

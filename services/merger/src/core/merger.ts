@@ -60,7 +60,7 @@ export function mergerCore(
 ): Core<State, Input, RenderNeed, GatherResult> {
   return {
     name: 'merger',
-    version: 13,
+    version: 14,
     migrations: MIGRATIONS,
     reads,
     wantsTargets: true,

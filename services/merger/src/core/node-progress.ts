@@ -1,7 +1,7 @@
 import { fragmentId, takenReport, type Fact, type FactOf } from '#libs/contracts';
 import type { FactTable } from '#libs/engine';
 import { selectorOf, selects } from '#libs/manifests';
-import type { Behind, Change, NotReady, State, Work } from './state.js';
+import type { Behind, Change, NodeState, NotReady, State, Work } from './state.js';
 
 /** How the leases and reports of nodes change what is known about their configs. */
 export const NODE_FACTS: FactTable<State> = {
@@ -39,8 +39,18 @@ export function nodeJoined(state: State, node: string): void {
   setBehind(state, node, { generation: 0, change: '' });
 }
 
+/** So many earlier sets of labels are remembered. The first of them say most about what the node has. */
+const MOST_FORMER = 8;
+
+/** Until it gets its config again, the node has what its labels selected before. */
+export function nodeRelabelled(state: State, { node, labels }: Pick<NodeState, 'node' | 'labels'>): void {
+  const former = state.former.get(node) ?? [];
+  const generation = state.behind.get(node)?.generation ?? state.generation.get();
+  if (former.length < MOST_FORMER) state.former.set(node, [...former, { labels, generation }]);
+}
+
 export function nodeLeft(state: State, node: string): void {
-  for (const table of [state.behind, state.work]) table.delete(node);
+  for (const table of [state.behind, state.work, state.former]) table.delete(node);
   // What it reported stays true if it joins again.
   for (const why of ['silent', 'unavailable', 'taken'] as const) setReady(state, node, why, true);
   countAgain(state);
@@ -48,9 +58,10 @@ export function nodeLeft(state: State, node: string): void {
 
 /** The config of the node from the committed state was rendered outside a rollout. */
 export function nodeRendered(state: State, { node, hash, cause, generation, at }: FactOf<'node.rendered'>): void {
-  if (state.inForce.get(node) === hash) upToDate(state, node, at);
-  else if (cause === 'commit' && state.behind.has(node)) return;
-  else if (cause === 'commit') setBehind(state, node, { generation: generation - 1, change: '' });
+  if (state.inForce.get(node) === hash) return upToDate(state, node, at);
+  if (cause === 'commit' && state.behind.has(node)) return;
+  forgetWork(state, node);
+  if (cause === 'commit') setBehind(state, node, { generation: generation - 1, change: '' });
   // Which fragments are the same for the new labels is not known here.
   else setBehind(state, node, { generation: 0, change: '' });
 }
@@ -63,7 +74,8 @@ export function nodesCommitted(state: State, targets: Iterable<string>, fact: Fa
     const behind = state.behind.get(node);
     if (state.inForce.get(node) === state.desired.get(node)?.hash && !state.toRender.has(node)) {
       // The usual case, for thousands of nodes: only the fragments of this change are new there.
-      if (behind?.change === change && behind.generation === generation - 1) state.behind.delete(node);
+      if (behind?.change === change && behind.generation === generation - 1)
+        for (const table of [state.behind, state.former]) table.delete(node);
       else upToDate(state, node, at);
     } else if (behind === undefined) setBehind(state, node, { generation: generation - 1, change: '' });
   }
@@ -105,6 +117,9 @@ function noteReport(state: State, fact: Fact): void {
   if (state.desired.get(node)?.hash === hash) return upToDate(state, node, fact.at);
   const change = rollingTo(state, node, hash);
   const generation = change === undefined ? 0 : state.generation.get();
+  // A rollout gives it what its labels select now.
+  if (change === undefined) forgetWork(state, node);
+  else state.former.delete(node);
   setBehind(state, node, { generation, change: change?.change ?? '' });
 }
 
@@ -120,13 +135,21 @@ function rollingTo(state: State, node: string, hash: string): Change | undefined
 /** The node has the config of the committed state. What it did not have before has reached it now. */
 function upToDate(state: State, node: string, at: string): void {
   const behind = state.behind.get(node);
-  state.behind.delete(node);
+  for (const table of [state.behind, state.former]) table.delete(node);
   countAgain(state);
   const labels = state.nodes.get(node)?.labels;
   if (behind === undefined || labels === undefined || behind.generation === state.generation.get()) return;
   for (const row of [...state.fragments.values()])
     if (row.generation > behind.generation && selects(selectorOf(row.fragment), labels))
       state.fragments.set(fragmentId(row.fragment), { ...row, appliedAt: at });
+}
+
+/** A node that was up to date is so no longer. How a lease of a change that was rolled back ended does not matter. */
+function forgetWork(state: State, node: string): void {
+  const work = state.work.get(node);
+  if (work === undefined || work.state === 'applying' || state.behind.has(node)) return;
+  const change = state.changes.get(work.change);
+  if (change?.open !== true && change?.phase !== 'committed') state.work.delete(node);
 }
 
 function setBehind(state: State, node: string, behind: Behind): void {

@@ -116,6 +116,12 @@ export interface Behind {
   readonly change: string;
 }
 
+/** What a relabelled node has until it gets its config again: what these labels selected up to this generation. */
+export interface Former {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly generation: number;
+}
+
 export type NotReady = 'silent' | 'unavailable' | 'taken' | 'degraded';
 
 /** The last lease of a node that was not applied, or what was decided instead of one. */
@@ -219,6 +225,8 @@ export class State {
   /** The nodes that do not have the config of the committed state. */
   readonly behind = new Table<string, Behind>(this.undo);
   readonly work = new Table<string, Work>(this.undo);
+  /** The nodes that were relabelled and do not have the config for their labels yet. */
+  readonly former = new Table<string, readonly Former[]>(this.undo);
   /** Nodes with drift → how they differ from the config that they last reported. */
   readonly drift = new Table<string, readonly string[]>(this.undo);
   /** Nodes that are not ready, apart from those in `failing` and `drift` → why. */
@@ -272,6 +280,7 @@ const TABLES = [
   'failing',
   'inForce',
   'behind',
+  'former',
   'work',
   'drift',
   'notReady',
@@ -392,6 +401,8 @@ export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> 
   },
   // Version 12 had no host names.
   12: (dumped) => ({ ...(dumped as object), published: [] }),
+  // Version 13 did not know what relabelled nodes still have.
+  13: (dumped) => ({ ...(dumped as object), former: [] }),
 };
 
 /** An ended change with only the names of its fragments. Hundreds are kept, and each may have nearly a megabyte. */
