@@ -1,7 +1,12 @@
-import { changeId, fragmentId, type Fragment, type FragmentRef } from '#libs/contracts';
+import { changeId, EMPTY_HASH, fragmentId, type Fragment, type FragmentRef } from '#libs/contracts';
 import { isPolicyKind } from '#libs/manifests';
-import { Violation, type Oracle } from '../world/world.js';
+import { Violation, type Oracle, type World } from '../world/world.js';
 import { idsOf, leaveTo } from './passed-changes.js';
+
+/** A fragment, or its entry in the config of a node. */
+interface Entry extends FragmentRef {
+  readonly spec?: Readonly<Record<string, unknown>> | undefined;
+}
 
 interface Published {
   readonly source: string;
@@ -11,9 +16,10 @@ interface Published {
 }
 
 /**
- * No change that reaches nodes leaves a network without the VRF that it refers to. In the end, a change waits only for
- * what does not exist, no longer than it may. It holds up no change of other fragments, and of the same source not even
- * one of some of its own.
+ * No change that reaches nodes leaves a network without the VRF that it refers to, and no node gets a network without
+ * its VRF. In the end, a change waits only for what does not exist, no longer than it may. It holds up no change of
+ * other fragments, and of the same source not even one of some of its own. One that has waited too long ends with a
+ * reason that names what it waited for.
  */
 export function missingReferences(): Oracle {
   const published = new Map<string, Published>();
@@ -28,10 +34,27 @@ export function missingReferences(): Oracle {
     for (const fragment of contentOf(change).apply) state.set(fragmentId(fragment), fragment);
     return state;
   };
+  /** What was in force on each node. */
+  const inForce = new Map<string, string>();
   return {
     name: 'missing references',
+    onJournal(world, { name: node }, { inForce: hash, work, sound }) {
+      if (work !== undefined || !sound) return;
+      const before = inForce.get(node) ?? EMPTY_HASH;
+      inForce.set(node, hash);
+      // Nothing checks a change that reaches no nodes: they get it when they join.
+      if (before === hash || withoutVrf(committed).length > 0) return;
+      const [old, found] = [before, hash].map((one) => lackingIn(world, node, one));
+      const lost = found?.find((id) => old?.includes(id) !== true);
+      if (lost !== undefined) throw new Violation(`${node} has got ${lost} without its VRF`);
+    },
     onFact(_world, fact) {
       if (fact.type === 'config.accepted') published.set(fact.change, fact);
+      if (fact.type === 'config.rejected') {
+        const said = JSON.stringify(fact.reasons);
+        const unsaid = blocked.get(fact.change)?.needs.find((need) => !said.includes(need));
+        if (unsaid !== undefined) throw new Violation(`${fact.change} has waited for ${unsaid}, and ends with ${said}`);
+      }
       if (fact.type === 'config.blocked') blocked.set(fact.change, fact);
       else if ('change' in fact && fact.type.startsWith('config.')) blocked.delete(fact.change ?? '');
       // A change that reaches no nodes is not checked: references are missing on nodes.
@@ -68,16 +91,20 @@ function mayHoldUp(holder: Published, newer: Published): boolean {
   return shared.length > 0 && (holder.source !== newer.source || isLate);
 }
 
+/** The networks of a config that lack their VRF. */
+const lackingIn = ({ bus }: World, node: string, hash: string): readonly string[] =>
+  withoutVrf(new Map((bus.everConfig({ node, hash })?.fragments ?? []).map((entry) => [fragmentId(entry), entry])));
+
 /** The wall clocks of two machines differ by up to this. */
 const PATIENCE_MS = 20 * 60_000;
 
-const vrfIn = ({ spec }: Fragment): unknown => spec?.['vrf'];
+const vrfIn = ({ spec }: Entry): unknown => spec?.['vrf'];
 
-const vrfsIn = (state: ReadonlyMap<string, Fragment>): ReadonlySet<unknown> =>
+const vrfsIn = (state: ReadonlyMap<string, Entry>): ReadonlySet<unknown> =>
   new Set([...state.values()].filter(({ kind }) => kind === 'Vrf').map(vrfIn));
 
 /** The networks whose VRF does not exist. */
-function withoutVrf(state: ReadonlyMap<string, Fragment>): readonly string[] {
+function withoutVrf(state: ReadonlyMap<string, Entry>): readonly string[] {
   const vrfs = vrfsIn(state);
   return [...state.values()]
     .filter((fragment) => fragment.kind === 'Layer2Network' && !vrfs.has(vrfIn(fragment)))

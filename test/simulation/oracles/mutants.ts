@@ -1,7 +1,8 @@
-import type { Fact } from '#libs/contracts';
+import type { Fact, Reason } from '#libs/contracts';
 import { drainCore, type State as DrainState } from '../../../services/drain/src/core/index.js';
 import type { State as MergerState } from '../../../services/merger/src/core/index.js';
 import type { State as SchedulerState } from '../../../services/scheduler/src/core/index.js';
+import type { ReviewResult } from '../../../services/validator/src/core/index.js';
 import type { AnyKind } from '../world/services.js';
 import type { Plan } from '../runs/plan.js';
 import type { PlantedFaults } from '../world/surroundings.js';
@@ -155,6 +156,35 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: 'missing references',
     on: { kubernetes: false, actors: among('changes', 'missing-references'), minutes: 60 },
     service: misreads('validator', (fact) => (fact.type === 'config.blocked' ? { ...fact, untilMs: 1e15 } : fact)),
+  },
+  {
+    name: 'the validator overlooks missing references',
+    caughtBy: 'missing references',
+    on: { kubernetes: false, actors: among('changes', 'missing-references') },
+    service: altering('validator', ({ gather }) => ({
+      *gather(needs, state) {
+        const found = (yield* gather?.(needs, state) ?? []) as ReadonlyMap<string, ReviewResult>;
+        const present = (reasons: readonly Reason[]) => reasons.filter((reason) => reason.needs === undefined);
+        return new Map(
+          [...found].map(([key, result]) => [
+            key,
+            result.did === 'review-change' ? { ...result, reasons: present(result.reasons) } : result,
+          ]),
+        );
+      },
+    })),
+  },
+  {
+    name: 'the validator does not say what a change waited for',
+    caughtBy: 'missing references',
+    on: { kubernetes: false, actors: among('changes', 'missing-references'), minutes: 30 },
+    service: altering('validator', ({ decide }) => ({
+      decide: (...input) => {
+        const decision = decide(...input);
+        const facts = decision.facts.map((fact) => (fact.type === 'config.rejected' ? { ...fact, reasons: [] } : fact));
+        return { ...decision, facts };
+      },
+    })),
   },
   { name: 'the scheduler ignores a pause', caughtBy: 'I6 paused', service: overlooks('scheduler', 'rollout.paused') },
   {

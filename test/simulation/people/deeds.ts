@@ -47,8 +47,17 @@ export const rollBack: PersonAction = (world, chance) => {
   publish(world, { rollbackOf: `c${sequence}`, author: 'people', takeOver: true }, sourceOf(subject));
 };
 
-/** A change that may refer to something that does not exist, or take away what others refer to. */
-export const publishReferring: PersonAction = (world, chance) => void publish(world, referringChange(world, chance));
+/**
+ * A change that may refer to something that does not exist, or take away what others refer to. What one source refers
+ * to may come from another one, and people may lose patience.
+ */
+export const publishReferring: PersonAction = (world, chance) => {
+  const isOther = chance.flip(0.3);
+  const body = { ...referringChange(world, chance), ...(isOther ? { takeOver: true } : {}) };
+  const referring = publish(world, body, isOther ? 'ci' : 'people');
+  const abort = { op: 'rollout.abort', change: referring, by: 'people', reason: '' };
+  if (chance.flip(0.2)) world.clock.after(chance.next() * 60_000, () => world.ask('scheduler', abort));
+};
 
 /** A service with a host name, which may have no addresses yet. Or the end of one. */
 export const publishService: PersonAction = (world, chance) => void publish(world, serviceChange(world, chance));
