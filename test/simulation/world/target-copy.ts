@@ -114,7 +114,7 @@ export class TargetCopy extends PausableProcess {
   }
 
   override start(): void {
-    if (this.alive) return;
+    if (this.alive || this.target.scrapped) return;
     super.start();
     this.world.trace(() => `${this.process ?? ''} starts`);
     this.begin();

@@ -14,6 +14,8 @@ export interface TargetHost extends Participant {
   readonly inversion: { lastMs: number };
   readonly wallSkewMs: number;
   readonly trouble: Trouble;
+  /** Switched off for good. */
+  readonly scrapped: boolean;
   /** The time of the server. */
   readonly bootMs: number;
   readonly self: Self;
