@@ -11,6 +11,7 @@ interface Entry extends FragmentRef {
 interface Published {
   readonly source: string;
   readonly rollbackOf?: string;
+  readonly takeOver?: boolean;
   readonly apply: readonly Fragment[];
   readonly delete: readonly FragmentRef[];
 }
@@ -51,9 +52,9 @@ export function missingReferences(): Oracle {
     onFact(_world, fact) {
       if (fact.type === 'config.accepted') published.set(fact.change, fact);
       if (fact.type === 'config.rejected') {
-        const said = JSON.stringify(fact.reasons);
-        const unsaid = blocked.get(fact.change)?.needs.find((need) => !said.includes(need));
-        if (unsaid !== undefined) throw new Violation(`${fact.change} has waited for ${unsaid}, and ends with ${said}`);
+        const text = JSON.stringify(fact.reasons);
+        const unsaid = blocked.get(fact.change)?.needs.find((need) => !text.includes(need));
+        if (unsaid !== undefined) throw new Violation(`${fact.change} has waited for ${unsaid}, and ends with ${text}`);
       }
       if (fact.type === 'config.blocked') blocked.set(fact.change, fact);
       else if ('change' in fact && fact.type.startsWith('config.')) blocked.delete(fact.change ?? '');
@@ -70,9 +71,10 @@ export function missingReferences(): Oracle {
     atEnd(world) {
       for (const { sequence } of world.bus.changes) {
         const change = changeId(sequence);
-        const holder = (world.bus.view('changes', change)?.waitsFor ?? []).find((one) => blocked.has(one));
-        if (holder !== undefined && !mayHoldUp(contentOf(holder), contentOf(change)))
-          throw new Violation(`${change} waits for ${holder}, which waits for ${blocked.get(holder)?.needs.join()}`);
+        const holders = world.bus.view('changes', change)?.waitsFor ?? [];
+        const isHeld = holders.some((one) => !blocked.has(one) || mayHoldUp(contentOf(one), contentOf(change)));
+        if (holders.length > 0 && !isHeld)
+          throw new Violation(`${change} waits for ${holders.join()}, which wait for what does not exist`);
         const { needs, untilMs } = blocked.get(change) ?? { needs: [], untilMs: 0 };
         const there = needs.find((need) => vrfsIn(committed).has(need.slice('Vrf/'.length)));
         if (there !== undefined) throw new Violation(`${change} waits for ${there}, which exists`);
@@ -88,7 +90,8 @@ function mayHoldUp(holder: Published, newer: Published): boolean {
   const own = new Set(idsOf(newer));
   const shared = idsOf(holder).filter((id) => own.has(id));
   const isLate = holder.rollbackOf !== undefined || shared.some((id) => isPolicyKind(id.split('/')[0] ?? ''));
-  return shared.length > 0 && (holder.source !== newer.source || isLate);
+  const isOther = holder.source !== newer.source && newer.takeOver !== true;
+  return shared.length > 0 && (isOther || isLate);
 }
 
 /** The networks of a config that lack their VRF. */
