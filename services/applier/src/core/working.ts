@@ -1,4 +1,4 @@
-import type { Config } from '#libs/contracts';
+import { REMOTE_APPLIER, type Config } from '#libs/contracts';
 import { actStep, escalatedWork, forwardActions, rebooting } from './actions.js';
 import { rollbackStep } from './rollback.js';
 import {
@@ -50,10 +50,7 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
     return turn(state, work, nodeFault(because(work, 'the applier was gone before it confirmed the change')));
   if (memory.guarded !== work.lease) return guardStep(work, work.rollBackAtMs);
   const config = inHand(state, work.to);
-  if (config === undefined)
-    return state.memory.absent.has(work.to)
-      ? turn(state, work, lostConfig(work.to))
-      : { do: 'load-config', hash: work.to };
+  if (config === undefined) return loadStep(state, work, nowMs);
   const undo = undoStep(state, work.from, work.toUndo, work.rollBackAtMs);
   if (undo !== undefined) return undo;
   const items = itemsIn(planTo(config, journal.originals, kinds), work.scope, kinds);
@@ -94,6 +91,18 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
     );
   }
   return confirmStep(state, work, config, nowMs);
+}
+
+/**
+ * Gets the config that is being applied. A machine stored it before it began. A target elsewhere may have been handed
+ * over in the middle by a copy on another machine: then the config is downloaded.
+ */
+function loadStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: number): Step {
+  const { absent, bus } = state.memory;
+  if (!absent.has(work.to)) return { do: 'load-config', hash: work.to };
+  if (!state.self.capabilities.includes(REMOTE_APPLIER)) return turn(state, work, lostConfig(work.to));
+  if (nowMs < bus.retryAtMs) return { do: 'wait', untilMs: Math.min(work.rollBackAtMs, bus.retryAtMs) };
+  return { do: 'fetch-config', hash: work.to, mustKeep: true };
 }
 
 /** Everything that must hold holds: looks at the probes that may fail, and confirms. */

@@ -131,7 +131,7 @@ describe('two copies', () => {
     expect(journal()).toMatchObject({ owner: '', work: undefined, inForce: scene.bus.store(NEW) });
   });
 
-  it('one that is stopped hands its lease over', async () => {
+  it('one that is stopped hands its lease over, and one on another machine finishes it', async () => {
     const one = await scene.first('one');
     await scene.bus.roll(OLD);
     const { calls, thaw } = freeze('one', 8);
@@ -143,6 +143,9 @@ describe('two copies', () => {
     thaw();
     await stopped;
     expect(journal()).toMatchObject({ owner: '', work: { lease } });
+    await scene.copy('two');
+    expect(await scene.bus.reported((report) => report.lease === lease)).toMatchObject({ verdict: 'applied' });
+    expect(scene.values).toEqual(AFTER);
   });
 
   it('one that starts waits for the deadline of a lease on which a killed one may work', async () => {
