@@ -11,6 +11,7 @@ const VALUES: Readonly<Record<string, string>> = {
   node: 'edge-01.dc1',
   change: 'c1',
   pool: 'edge',
+  fleet: 'europe',
   hash: '0123456789abcdef'.repeat(4),
   owner: 'a spec',
   reason: 'a spec',
@@ -21,6 +22,7 @@ const OWN_VALUES: Partial<Record<RequestSubject, object>> = {
   // A rejected change: a committed one is refused.
   'ops.config.retry': { change: 'c2' },
   'ops.config.rollback': { change: 'c2' },
+  'ops.known-bad.add': { hash: 'f'.repeat(64) },
 };
 
 /** Requests that an idle fleet refuses, and why. All others succeed. */

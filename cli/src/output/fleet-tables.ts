@@ -111,7 +111,7 @@ const LISTINGS: { readonly [G in Resource]: Listing<G> } = {
       bad.hash,
       short(bad.recipe),
       bad.change,
-      bad.node,
+      bad.fleet === undefined ? bad.node : `${bad.node} (${bad.fleet})`,
       age(bad.since, now),
       bad.reason.split('\n')[0] ?? '',
     ],

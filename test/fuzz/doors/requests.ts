@@ -28,6 +28,7 @@ export const EXAMPLES: Readonly<Record<RequestSubject, Example>> = {
   'ops.node.label': { node: 'nobody.far', set: { role: 'edge' }, remove: ['zone'], by: 'me' },
   'ops.node.drained': { node: 'nobody.far', lease: 'l1', evicted: 1, by: 'me' },
   'ops.known-bad.list': PAGE,
+  'ops.known-bad.add': { hash: HASH, fleet: 'nobody', node: 'nobody.far', change: 'c1', reason: 'r', by: 'me' },
   'ops.known-bad.clear': { hash: HASH, by: 'me', reason: 'r' },
   'ops.pool.list': PAGE,
   'ops.pool.get': { pool: 'nobody' },

@@ -154,6 +154,24 @@ export class ClearRequest extends AskedRequest {
   @Text(SOME_WORDS) readonly reason!: string;
 }
 
+/** `ops.known-bad.add`: another fleet found a config to be bad. */
+@Fields({
+  hash: 'Hash of the config.',
+  recipe: 'Digest of the fragments that it was rendered from, so that configs of the same fragments are refused, too.',
+  fleet: 'The other fleet.',
+  node: 'The node there that reported it as invalid.',
+  change: 'The change there that contained it.',
+  reason: 'The reason in the report.',
+})
+export class AddKnownBadRequest extends AskedRequest {
+  @Text(HASH) readonly hash!: string;
+  @Optional() @Text(HASH) readonly recipe?: string;
+  @Text(NODE_NAME) readonly fleet!: string;
+  @Text(NODE_NAME) readonly node!: string;
+  @Text(CHANGE_ID) readonly change!: string;
+  @Text(SOME_WORDS) readonly reason!: string;
+}
+
 /** The class of every request under `ops.`, by subject. */
 export const REQUESTS = {
   'ops.config.plan': PlanRequest,
@@ -173,6 +191,7 @@ export const REQUESTS = {
   'ops.node.label': LabelNodeRequest,
   'ops.node.drained': DrainedRequest,
   'ops.known-bad.list': PageRequest,
+  'ops.known-bad.add': AddKnownBadRequest,
   'ops.known-bad.clear': ClearRequest,
   'ops.pool.list': PageRequest,
   'ops.pool.get': PoolRequest,

@@ -54,6 +54,7 @@ const RULES: ReadonlyMap<string, KindRules> = new Map<string, KindRules>([
   ['Exec', { own: nothing }],
   ['KubeObjects', { own: nothing, always: 'the cluster itself carries out what changes' }],
   ['Probe', { own: nothing, always: 'a probe changes nothing' }],
+  ['FleetChange', { own: nothing, always: 'the other fleet plans the actions of its nodes' }],
   ...NETWORK_KINDS.map((kind): [string, KindRules] => [kind, network(kind)]),
   // A policy with fewer actions would leave the service on the old config.
   ...FUNCTION_KINDS.map(({ kind, after }): [string, KindRules] => [

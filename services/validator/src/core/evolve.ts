@@ -98,6 +98,14 @@ function leave(state: State, change: string, node: string): void {
 function recordInvalid(state: State, fact: FactOf<'node.lease.settled'>, sequence: number): void {
   const { lease, change, node, hash, recipe, reason } = fact;
   state.unjudged.set(lease, { lease, change, node, hash, recipe, reason, sequence });
+  noteInvalid(state, fact, sequence);
+}
+
+function noteInvalid(
+  state: State,
+  { hash, recipe }: { readonly hash: string; readonly recipe: string },
+  sequence: number,
+): void {
   for (const key of [hash, recipe]) if (key !== '') state.invalids.set(key, sequence);
   state.lastInvalid.set(sequence);
 }
@@ -136,11 +144,14 @@ function commit(state: State, { change }: { readonly change: string }): void {
   state.carried.delete(change);
 }
 
-function judge(state: State, fact: FactOf<'config.judged'>): void {
+function judge(state: State, fact: FactOf<'config.judged'>, { sequence }: { readonly sequence: number }): void {
   state.unjudged.delete(fact.lease);
   if (!fact.knownBad) return;
-  const { hash, recipe, change, node, lease, reason, at: since } = fact;
-  state.knownBad.set(hash, { hash, recipe, change, node, lease, reason, since });
+  // No node here has reported it, so reviews do not know of it yet.
+  if (fact.fleet !== undefined) noteInvalid(state, fact, sequence);
+  const { hash, recipe, change, node, lease, reason, fleet, at: since } = fact;
+  const from = fleet === undefined ? {} : { fleet };
+  state.knownBad.set(hash, { hash, recipe, change, node, lease, reason, since, ...from });
   state.cleared.delete(`${hash}/${recipe}`);
   if (recipe !== '') state.badRecipes.set(recipe, hash);
   touchKnownBad(state, hash, recipe);

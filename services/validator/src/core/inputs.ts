@@ -6,7 +6,7 @@ import type { RequestOf } from '#libs/manifests';
 export type Input = { readonly type: 'request'; readonly request: Request };
 
 /** What people and tools may request from the validator. */
-export const REQUESTS = { list: 'ops.known-bad.list', clear: 'ops.known-bad.clear' } as const;
+export const REQUESTS = { list: 'ops.known-bad.list', add: 'ops.known-bad.add', clear: 'ops.known-bad.clear' } as const;
 export type Request = RequestOf<typeof REQUESTS>;
 
 /** Reading the configs and checking them. */

@@ -161,3 +161,74 @@ describe('the list of known-bad configs', () => {
     expect(page('c', 9)).toEqual([[], {}]);
   });
 });
+
+describe('a config that another fleet found to be bad', () => {
+  const hash = 'a'.repeat(64);
+  const request = {
+    op: 'add',
+    hash,
+    recipe: 'r-a',
+    fleet: 'europe',
+    node: 'w-1',
+    change: 'c7',
+    reason: 'a probe failed',
+    by: 'me',
+  } as const;
+
+  it('becomes known-bad here, with where it was found', () => {
+    const v = new Validator();
+    expect(v.asks(request)).toMatchObject([
+      {
+        type: 'config.judged',
+        hash,
+        recipe: 'r-a',
+        fleet: 'europe',
+        node: 'w-1',
+        change: 'c7',
+        lease: '',
+        knownBad: true,
+      },
+    ]);
+    expect(v.answers).toMatchObject([{ ok: true, body: { hash, knownBad: true } }]);
+    expect(v.view('known-bad', `config.${hash}`)).toMatchObject({ fleet: 'europe', node: 'w-1', gone: false });
+    const [rejected] = v.rendered('c1', { n0: to(hash) });
+    expect(rejected).toMatchObject({ type: 'config.rejected' });
+    expect(JSON.stringify(rejected)).toContain('w-1 of the fleet europe reported it as invalid in c7');
+  });
+
+  it('is added once, and also rejects a change that was reviewed before and has not started', () => {
+    const v = new Validator();
+    expect(linesOf(v.rendered('c1', { n0: to(hash) }))).toEqual(['config.validated']);
+    expect(linesOf(v.asks(request))).toEqual(['config.judged', 'config.rejected']);
+    expect(v.asks(request)).toEqual([]);
+    expect(v.answers).toMatchObject([{ ok: true }]);
+  });
+
+  it.each([
+    ['is in a rollout', (v: Validator) => v.started('c1', { n0: to(hash) }), 'c1 is rolling'],
+    [
+      'has the same fragments as one in a rollout',
+      (v: Validator) => v.started('c1', { n0: to('x', 'old', 'r-a') }),
+      'c1 is rolling',
+    ],
+    [
+      'is in force on a node',
+      (v: Validator) => v.given(factOf('node.reported', { node: 'n0', hash, report: 'applied' })),
+      'it is the last good config of n0',
+    ],
+    [
+      'was cleared by a person',
+      (v: Validator) =>
+        v.given(
+          factOf('config.judged', { hash, knownBad: true }),
+          factOf('config.cleared', { hash, by: 'me', reason: 'fixed' }),
+        ),
+      'me cleared it: fixed',
+    ],
+  ])('is not added if it %s', (_, given, why) => {
+    const v = new Validator();
+    given(v);
+    expect(v.asks(request)).toEqual([]);
+    expect(v.answers).toMatchObject([{ ok: false, code: 'conflict', message: expect.stringContaining(why) as string }]);
+  });
+});

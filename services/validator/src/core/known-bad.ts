@@ -18,7 +18,7 @@ export function judgeAll(draft: Draft<State, Input, ReviewNeed>): void {
 }
 
 /** Why a config is cleared; undefined if it is known-bad. */
-function whyCleared(state: State, { hash }: UnjudgedLease): string | undefined {
+export function whyCleared(state: State, { hash }: Pick<UnjudgedLease, 'hash'>): string | undefined {
   for (const [node, committed] of state.committed.entries())
     if (committed === hash) return `it is the committed config of ${node}`;
   const targeted = new Set<string>();

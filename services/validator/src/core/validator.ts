@@ -28,7 +28,7 @@ import {
 import { evolve, reads } from './evolve.js';
 import { gather } from './gather.js';
 import type { Input, Request, ReviewNeed, ReviewResult } from './inputs.js';
-import { judgeAll } from './known-bad.js';
+import { judgeAll, whyCleared } from './known-bad.js';
 import { dump, load, MIGRATIONS, State, type Candidate, type Story } from './state.js';
 
 type ValidatorDraft = Draft<State, Input, ReviewNeed>;
@@ -202,11 +202,43 @@ function answer(draft: ValidatorDraft, request: Request): Answer {
       const { items: shown, next } = pageOf([...draft.state.knownBad.keys()].sort(), request, (hash) => hash);
       return answered({ knownBad: shown.map((hash) => knownBadView(draft.state, `config.${hash}`)), ...next });
     }
+    case 'add':
+      return add(draft, request);
     case 'clear':
       return clear(draft, request);
     default:
       return assertNever(request);
   }
+}
+
+/** Another fleet found a config to be bad. What works here, or what a person has cleared here, is not added. */
+function add(draft: ValidatorDraft, request: Request & { readonly op: 'add' }): Answer {
+  const { hash, recipe = '', fleet, node, change, reason } = request;
+  const { knownBad, cleared } = draft.state;
+  const before = [...cleared.values()].find((one) => one.hash === hash);
+  const clearedBecause =
+    before === undefined ? whyCleared(draft.state, request) : `${before.by} cleared it: ${before.clearedReason}`;
+  if (clearedBecause !== undefined) return refused('conflict', `${hash} is not known-bad here: ${clearedBecause}`);
+  const rolling = rollingWith(draft.state, [hash, recipe]);
+  if (rolling !== undefined)
+    return refused('conflict', `${rolling} is rolling ${hash} out here, which will show whether it works`);
+  if (!knownBad.has(hash))
+    draft.emit({
+      type: 'config.judged',
+      ...{ hash, recipe, fleet, node, change, reason },
+      lease: '',
+      knownBad: true,
+      clearedBecause: '',
+    });
+  return answered({ hash, knownBad: true });
+}
+
+/** An open rollout with one of these configs. It could not end if they became known-bad now. */
+function rollingWith({ rollouts }: State, keys: readonly string[]): string | undefined {
+  for (const [change, { targets }] of rollouts.entries())
+    for (const { to, recipe } of Object.values(targets))
+      if (keys.includes(to) || (recipe !== '' && keys.includes(recipe))) return change;
+  return undefined;
 }
 
 /** As in git, a unique prefix is enough. */
