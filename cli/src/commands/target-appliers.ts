@@ -1,10 +1,12 @@
 import { join } from 'node:path';
 import type { Command } from 'commander';
+import { fleetOn } from '#libs/client';
 import { connectBus, connectTarget, isMissingStream } from '#libs/nats/lean';
 import { createLogger, type Logger, type LogLevel } from '#libs/process';
 import { connectFlagsOf } from '#libs/process/lean';
 import {
   clusterTarget,
+  fleetTarget,
   functionTarget,
   serveTargets,
   type ServedTargets,
@@ -15,6 +17,7 @@ import { packageVersion } from '../package-root.js';
 import { aborted, pause } from '../pause.js';
 import { readClusters } from '../targets/cluster-inventory.js';
 import { fileInventory } from '../targets/file-inventory.js';
+import { readFleets } from '../targets/fleet-inventory.js';
 import { readFunctions } from '../targets/function-inventory.js';
 import type { Inventory } from '../targets/inventory.js';
 
@@ -64,8 +67,8 @@ export async function targetAppliers({ io }: Session, command: Command): Promise
       await pause(AGAIN_MS, io.interrupted);
     }
   }
-  const stop =
-    served && inventory.start({ clock: served.clock, checkMs, report: served.report, logger: log }, served.replace);
+  const timing = { checkMs, hub: fleetOn(connection), logger: log };
+  const stop = served && inventory.start({ ...timing, clock: served.clock, report: served.report }, served.replace);
   await aborted(io.interrupted);
   stop?.();
   await served?.stop();
@@ -77,6 +80,7 @@ export async function targetAppliers({ io }: Session, command: Command): Promise
 function inventoryOf({ targets: name, inventory: file }: Flags, log: Logger): Inventory {
   if (file === undefined)
     throw new UsageError(`--targets ${name} needs --inventory FILE, a file that lists the ${name}`);
+  if (name === 'fleets') return fileInventory({ file, read: readFleets, target: fleetTarget, log });
   return name === 'clusters'
     ? fileInventory({ file, read: readClusters, target: clusterTarget, log })
     : fileInventory({ file, read: readFunctions, target: functionTarget, log });

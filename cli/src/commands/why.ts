@@ -1,3 +1,4 @@
+import type { FleetClient } from '#libs/client';
 import type { ChangeView, DrainView, PoolView, ReviewView, RolloutView } from '#libs/contracts';
 import { isChangeId, stalledText } from '#libs/contracts';
 import { EXIT, type ExitCode } from '../output/exit.js';
@@ -21,10 +22,14 @@ export async function why(session: Session, subject: string): Promise<ExitCode> 
   const fleet = await session.fleet();
   if (!isChangeId(subject)) {
     const answer = await fleet.request<Why>('ops.node.why', { node: nodeNameOf(subject) });
-    return print(
-      session,
-      answer.because === 'draining' ? whyDraining(answer, await fleet.get('drains', subject)) : answer,
-    );
+    switch (answer.because) {
+      case 'draining':
+        return print(session, whyDraining(answer, await fleet.get('drains', subject)));
+      case 'applying':
+        return print(session, await whyApplying(fleet, subject, answer));
+      default:
+        return print(session, answer);
+    }
   }
   const [change, review, rollout, pools, drains] = await Promise.all([
     fleet.get('changes', subject),
@@ -45,6 +50,17 @@ export async function why(session: Session, subject: string): Promise<ExitCode> 
     change: subject,
     ...whyChange(change, review, rollout, pools, [...drains.values()], waitsFor),
   });
+}
+
+/** How long the applier of another fleet may take to find out what that fleet waits for. */
+const WORK_MS = 5_000;
+
+/** Another fleet takes as long as its own rollout. Its applier knows which node there it waits for. */
+async function whyApplying(fleet: FleetClient, node: string, answer: Why): Promise<Why> {
+  const view = await fleet.get('nodes', node);
+  if (view?.capabilities.includes('kind:FleetChange') !== true) return answer;
+  const work = await fleet.workOf(node, WORK_MS);
+  return work === '' ? answer : { ...answer, text: `${answer.text}; in that fleet, ${work}` };
 }
 
 /** The scheduler knows that the node is draining. The drain service knows its progress, and what blocks it. */

@@ -53,7 +53,7 @@ export function registerLocal({ program, action }: Registry): void {
           '--targets <what>',
           'serve targets that cannot run an applier themselves, instead of this machine. Several copies share them',
         )
-          .choices(['functions', 'clusters'])
+          .choices(['functions', 'clusters', 'fleets'])
           .helpGroup(TARGETS),
       )
       .addOption(

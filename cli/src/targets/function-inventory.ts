@@ -1,13 +1,10 @@
 import { X509Certificate } from 'node:crypto';
-import { dirname, resolve } from 'node:path';
-import { parseDocument } from 'yaml';
 import {
   isObject,
   LabelMap,
   NestedList,
   NODE_NAME,
   Optional,
-  readShape,
   Ruled,
   Text,
   type Problem,
@@ -16,6 +13,7 @@ import {
 import type { FunctionReplica } from '../../../services/applier/src/shell/targets/index.js';
 import { readBounded, textOf } from '../input/bounded-file.js';
 import { UsageError } from '../output/exit.js';
+import { readInventoryFile } from './inventory-file.js';
 
 /** LuCI is below this path of a replica. */
 const LUCI = '/cgi-bin/luci';
@@ -62,17 +60,9 @@ export function readFunctions(
   file: string,
   uses: (path: string) => void = () => undefined,
 ): readonly FunctionReplica[] {
-  const place = `--inventory ${file}`;
-  const document = parseDocument(textOf(readBounded(file, place), file), { prettyErrors: true });
-  const [error] = document.errors;
-  if (error !== undefined) throw new UsageError(`${place} is not valid YAML: ${error.message}`);
-  const { value, problems } = readShape(FunctionInventory, document.toJS());
-  if (problems.length > 0) {
-    const lines = problems.map(({ at, message }) => `${place}: ${at === '' ? '' : `${at}: `}${message}`);
-    throw new UsageError([...lines, 'The file looks like this:', EXAMPLE].join('\n'));
-  }
+  const { value, place, pathOf: wholeOf } = readInventoryFile(file, { type: FunctionInventory, example: EXAMPLE });
   const pathOf = (path: string): string => {
-    const whole = resolve(dirname(file), path);
+    const whole = wholeOf(path);
     uses(whole);
     return whole;
   };

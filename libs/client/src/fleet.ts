@@ -88,6 +88,9 @@ export async function connectFleet(options: FleetOptions): Promise<FleetClient> 
   }
 }
 
+/** A client on an existing connection. Closing it closes the connection. */
+export const fleetOn = (bus: Bus): FleetClient => new FleetClient(bus, bus.server);
+
 /** The part of the bus that tools need: documented subjects, buckets and `ops.*`, and no secrets. */
 export class FleetClient {
   private readonly objectStore: Objects;
@@ -182,6 +185,16 @@ export class FleetClient {
       return decodePathAnswer(reply.string());
     } catch {
       return undefined;
+    }
+  }
+
+  /** What the applier of a target elsewhere does now; empty if it does not say so in time. */
+  async workOf(node: string, timeoutMs: number): Promise<string> {
+    try {
+      const reply = await this.bus.request(pushSubject('why', node), '', { timeout: timeoutMs });
+      return answerOf<{ readonly text?: string }>(reply).text ?? '';
+    } catch {
+      return '';
     }
   }
 

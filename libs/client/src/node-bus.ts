@@ -34,6 +34,13 @@ export interface NodePush {
   readonly pace?: NodePace;
   /** What exists at these paths, and what would the node refuse? */
   readonly query?: { readonly request: PathQuery; answer(answer: PathAnswer): void };
+  /** What does it do now, and why does that take so long? */
+  readonly why?: { answer(answer: WorkAnswer): void };
+}
+
+/** What the applier of a target does now. Empty if there is nothing to say. */
+export interface WorkAnswer {
+  readonly text: string;
 }
 
 /** What an applier needs: its own keys and subjects. Reads throw when there is no connection. */
@@ -170,6 +177,7 @@ function pushedOf(bucket: string, message: Msg): NodePush {
   try {
     const text = message.string();
     if (bucket === 'paths') return { query: queryOf(text, message) };
+    if (bucket === 'why') return { why: { answer: (answer) => void message.respond(JSON.stringify(answer)) } };
     if (bucket === 'leases') return { lease: decodeView('leases', text) };
     if (bucket === 'pace') return { pace: decodePace(text) };
     return bucket === 'status' ? { status: decodeView('status', text) } : {};

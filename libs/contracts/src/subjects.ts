@@ -59,7 +59,7 @@ export const desiredSubject = (source: string): string => `config.desired.${sour
 /** The source in the subject of a change. */
 export const sourceOf = (subject: string): string => subject.slice(desiredSubject('').length);
 /** Where leases and status are republished to nodes, where a node receives its heartbeat interval, and requests. */
-export const pushSubject = (bucket: 'leases' | 'status' | 'pace' | 'paths', node: string): string =>
+export const pushSubject = (bucket: 'leases' | 'status' | 'pace' | 'paths' | 'why', node: string): string =>
   `push.${bucket}.${nodeToken(node)}`;
 /** The key of a node's config in the bucket `configs`. */
 export const configKey = (node: string, hash: string): string => `${nodeToken(node)}.${hash}`;

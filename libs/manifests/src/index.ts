@@ -11,6 +11,7 @@ export * from './kinds/disruption-policy.js';
 export * from './kinds/exec.js';
 export { DRAIN_WORDS, DrainOnly, DrainRule, DrainSpec } from './kinds/drain.js';
 export * from './kinds/file.js';
+export * from './kinds/fleet-change.js';
 export * from './kinds/kernel-arguments.js';
 export * from './kinds/kind.js';
 export * from './kinds/layer2-network.js';
@@ -29,11 +30,9 @@ export * from './kinds/ssh-keys.js';
 export * from './kinds/sysctl.js';
 export * from './kinds/systemd-unit.js';
 export {
-  API_VERSION,
   checkManifest,
   nameInReasons,
   checkRendered,
-  manifestOf,
   reasonsOf,
   type CheckedManifest,
   type Manifest,

@@ -8,5 +8,6 @@ export * from './network/entries.js';
 export { isNetworkEntry, NETWORK_KINDS, type NetworkKind } from './network/fragments.js';
 export * from './network/ip-address.js';
 export * from './object-ref.js';
+export { API_VERSION, manifestOf } from './written-manifest.js';
 export { networkOf } from './network/network.js';
 export { probePattern, type ProbePattern } from './kinds/probe-pattern.js';

@@ -1,4 +1,5 @@
-import { API_VERSION, type Manifest } from './manifest.js';
+import type { Manifest } from './manifest.js';
+import { API_VERSION } from './written-manifest.js';
 
 /** A manifest for tests; `spec` gets a selector unless it says otherwise. */
 export const manifestOf = (kind: string, spec: object, metadata: object = { name: 'x' }): Manifest => ({

@@ -9,8 +9,7 @@ import { jsonProblems } from './json-form.js';
 import { isNodeKind, KINDS, kindOf, literalFields } from './kinds/registry.js';
 import type { Kind } from './kinds/kind.js';
 import { parseTemplate } from './template.js';
-
-export const API_VERSION = 'sluice.dev/v1alpha1';
+import { API_VERSION } from './written-manifest.js';
 
 /** A manifest as a person wrote it, not checked yet. */
 export interface Manifest {
@@ -49,19 +48,6 @@ export class ManifestHead {
   @AnyObject() readonly spec!: Readonly<Record<string, unknown>>;
 }
 
-/** The manifest of a fragment, as anybody would write it. */
-export const manifestOf = ({
-  kind,
-  name,
-  labels,
-  spec,
-}: Pick<Fragment, 'kind' | 'name' | 'labels'> & { readonly spec?: unknown }): object => ({
-  apiVersion: API_VERSION,
-  kind,
-  metadata: { name, ...(Object.keys(labels).length === 0 ? {} : { labels }) },
-  spec,
-});
-
 /** Checks a manifest in every way that needs no node; `place` names it as long as it has no name of its own. */
 export function checkManifest(document: unknown, place: string): CheckedManifest {
   const name = nameInReasons(document, place);
@@ -86,7 +72,26 @@ function problemsOfSpec(kind: Kind, spec: unknown, stage: Stage): readonly Probl
   return [
     ...readShape(kind.spec, spec, templated ? 'written' : 'rendered').problems,
     ...(templated && isObject(spec) ? templateProblems(withoutLiteral(kind, spec), '') : []),
+    ...(kind.manifests !== undefined && isObject(spec) ? nestedProblems(kind.manifests, spec[kind.manifests]) : []),
   ];
+}
+
+/** The problems of manifests that are for another fleet. */
+function nestedProblems(field: string, manifests: unknown): readonly Problem[] {
+  if (!Array.isArray(manifests)) return [];
+  const checked = manifests.map((document: unknown) => checkManifest(document, ''));
+  const ids = checked.map((one) => (one.ok ? fragmentId(one.fragment) : undefined));
+  return checked.flatMap((one, i): readonly Problem[] => {
+    const place = `${field}[${i}]`;
+    if (!one.ok)
+      return one.reasons.flatMap((reason) =>
+        inside(place, [{ at: reason.field, code: reason.code, message: reason.message }]),
+      );
+    const first = ids.indexOf(ids[i]);
+    return first === i
+      ? []
+      : [{ at: place, code: 'duplicate', message: `is ${String(ids[i])}, like ${field}[${first}]: keep one of them` }];
+  });
 }
 
 /** Converts problems to reasons about one fragment. */

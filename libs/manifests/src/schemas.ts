@@ -5,7 +5,8 @@ import { ContentSource } from './kinds/file.js';
 import { isNodeKind, KINDS } from './kinds/registry.js';
 import type { Kind } from './kinds/kind.js';
 import { MatchExpression, NodeSelector } from './selector.js';
-import { API_VERSION, ManifestHead, Metadata } from './manifest.js';
+import { ManifestHead, Metadata } from './manifest.js';
+import { API_VERSION } from './written-manifest.js';
 
 /** A JSON Schema (draft-07) of the full manifest of every kind, by kind. */
 export const manifestSchemas = (): Readonly<Record<string, Schema>> =>

@@ -3,7 +3,8 @@ import { aboutOf, descriptionOf } from '../shape/description.js';
 import { FRAGMENT_NAME } from '../fragment-name.js';
 import { isNodeKind, KINDS } from '../kinds/registry.js';
 import type { Kind } from '../kinds/kind.js';
-import { API_VERSION, ManifestHead, Metadata } from '../manifest.js';
+import { ManifestHead, Metadata } from '../manifest.js';
+import { API_VERSION } from '../written-manifest.js';
 import { FRAGMENT_STATUS, POOL_STATUS, ROLLOUT_STATUS } from './status.js';
 import { structuralOf } from './structural.js';
 
@@ -53,6 +54,7 @@ const NAMES: Readonly<Record<string, Naming>> = {
   CNFLocalService: ['cnflocalservices', 'scnflsvc', 'Local:.spec.localservice', 'Remote:.spec.remoteservice'],
   CNFHubSite: ['cnfhubsites', 'scnfhub', 'Type:.spec.type', 'Site:.spec.site', 'Subnet:.spec.subnet'],
   ResolvedName: ['resolvednames', 'srname', 'Addresses:.spec.addresses'],
+  FleetChange: ['fleetchanges', 'sfleet'],
   Pool: [
     'pools',
     'spool',

@@ -49,6 +49,8 @@ export interface Kind {
   readonly claims?: (spec: Readonly<Record<string, unknown>>, name: string) => readonly string[];
   /** The fields of a spec without templates. Accepts any spec. */
   readonly literal?: (spec: Readonly<Record<string, unknown>>) => readonly string[];
+  /** The field of a spec that lists manifests for another fleet. They are checked like published ones. */
+  readonly manifests?: string;
   readonly reservedNames?: readonly string[];
   /** The form of the name, if not every DNS subdomain can be one. */
   readonly nameForm?: TextForm;

@@ -5,6 +5,7 @@ import { disruptionPolicy } from './disruption-policy.js';
 import { exec } from './exec.js';
 import { file } from './file.js';
 import { compositeKinds, functionKinds } from './functions/function-specs.js';
+import { fleetChange } from './fleet-change.js';
 import { kernelArguments } from './kernel-arguments.js';
 import type { Kind } from './kind.js';
 import { layer2Network } from './layer2-network.js';
@@ -38,6 +39,7 @@ export const KINDS: readonly Kind[] = [
   kubeObjects,
   ...compositeKinds,
   resolvedName,
+  fleetChange,
   pool,
   disruptionPolicy,
   rolloutPolicy,

@@ -90,6 +90,16 @@ export const Flag = ofType('flag', 'true or false', (value) => typeof value === 
 export const AnyObject = ofType('anyObject', 'an object', isObject, { type: 'object' });
 export const AnyList = ofType('anyList', 'a list', Array.isArray, { type: 'array' });
 
+/** A list of at least one manifest. `checkManifest` checks each of them. */
+export function ManifestList(): PropertyDecorator {
+  const check: Check = (value) => {
+    if (!Array.isArray(value)) return [problem('wrong-type', `must be a list, but is ${typeName(value)}`)];
+    return value.length === 0 ? [problem('empty', 'must not be empty')] : [];
+  };
+  const items = { type: 'object', required: ['apiVersion', 'kind', 'metadata', 'spec'] };
+  return Checked('manifestList', check, { type: 'array', minItems: 1, items });
+}
+
 /** The value itself and no other. */
 export function Exactly(value: string | boolean, code: string): PropertyDecorator {
   const check: Check = (text) =>

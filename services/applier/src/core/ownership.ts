@@ -118,6 +118,11 @@ export class Ownership {
     }
   }
 
+  /** The work that has begun and has not ended; undefined between leases. */
+  get work(): Work | undefined {
+    return this.current.work;
+  }
+
   *write(journal: Journal): Owning<void> {
     if (mayBeWrittenLater(this.current.work, journal.work)) this.current = journal;
     const { leaseEndsMs, isUnclear } = this;

@@ -6,12 +6,12 @@ import { probesOf, stillManaged, rollbackItems, rollbackTo } from './plan.js';
 import { guardStep, rollbackItemStep, type Item, type Step } from './ports.js';
 import { journalAfterLease } from './reports.js';
 import { itemsIn } from './scope.js';
-import { inHand, START, type State } from './state.js';
+import { inHand, START, type Settings, type State } from './state.js';
 
 /** Passes of the rollback before the node is reported as degraded; it is tried again forever after that. */
 const BACK_PASSES = 3;
 const BETWEEN_PASSES_MS = 1_000;
-/** How long one step of a rollback may take, whatever the deadline is. A rollback does not end because of time. */
+/** How long one step of a rollback may take by default, whatever the deadline is: a rollback does not end in time. */
 const BACK_STEP_MS = 30_000;
 const BACK_ACTION_MS = 180_000;
 /** The least time for the undo of a command. */
@@ -19,13 +19,16 @@ const UNDO_LEAST_MS = 5_000;
 /** How long a step of a rollback after an escalation may take, even if its lease is over. */
 const HELD_STEP_MS = 1_000;
 
+const stepMs = ({ rollbackStepMs = BACK_STEP_MS }: Settings): number => rollbackStepMs;
+
 /**
  * When the rollback should be done. A rollback after an escalation must report while its lease is valid: the action
  * that hung before may hang again, and the reboot under the next lease takes care of the rest. Any other rollback may
  * take longer.
  */
-function rollbackEndMs({ memory: { bootId } }: State, work: RollbackWork, nowMs: number): number {
-  if (work.failure.escalated === undefined || work.bootId !== bootId) return nowMs + BACK_ACTION_MS;
+function rollbackEndMs({ memory: { bootId }, settings }: State, work: RollbackWork, nowMs: number): number {
+  if (work.failure.escalated === undefined || work.bootId !== bootId)
+    return nowMs + Math.max(BACK_ACTION_MS, 2 * stepMs(settings));
   return Math.max(nowMs + 2 * HELD_STEP_MS, work.readMs + work.applyMs);
 }
 
@@ -63,7 +66,7 @@ export function rollbackStep(state: State, work: RollbackWork, nowMs: number): S
   const items = itemsIn(rollbackItems(config, journal.originals, work.before, kinds), work.scope, kinds);
   const item = items[progress.done];
   if (item !== undefined) {
-    const untilMs = Math.min(nowMs + BACK_STEP_MS, nowMs + (rollbackEndMs(state, work, nowMs) - nowMs) / 2);
+    const untilMs = Math.min(nowMs + stepMs(state.settings), nowMs + (rollbackEndMs(state, work, nowMs) - nowMs) / 2);
     return checkStep(state, item, untilMs) ?? rollbackItemStep(item, untilMs);
   }
   const acting = actionStep(state, work, items, nowMs);
@@ -177,8 +180,10 @@ export function restoreStep(state: State, config: Config, nowMs: number): Step |
       ? { do: 'compare', items }
       : { do: 'write-journal', journal: { ...journal, outstanding: early } };
   const item = items[progress.done];
-  if (item !== undefined)
-    return checkStep(state, item, nowMs + BACK_STEP_MS) ?? rollbackItemStep(item, nowMs + BACK_STEP_MS);
+  if (item !== undefined) {
+    const untilMs = nowMs + stepMs(state.settings);
+    return checkStep(state, item, untilMs) ?? rollbackItemStep(item, untilMs);
+  }
   // A reboot is outstanding only once. It is requested again until it happens, but not after the machine has rebooted.
   // So reboots cannot loop.
   const actions = (journal.outstanding?.actions ?? []).filter(

@@ -27,6 +27,8 @@ export interface Settings {
   /** How often the lease is read in addition to pushes. The status is read five times less often. */
   readonly readEveryMs: number;
   readonly driftCheckMs: number;
+  /** How long one step of a rollback may take. Default: 30 seconds. */
+  readonly rollbackStepMs?: number | undefined;
   /** It acts in place of an applier that is gone: it only rolls back, because it could not check the change. */
   readonly isGuard: boolean;
 }

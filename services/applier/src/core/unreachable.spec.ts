@@ -218,3 +218,24 @@ describe('a target that lost everything', () => {
     }
   });
 });
+
+it('a step of a rollback has as much time as the kind of target needs', () => {
+  const last = (rollbackStepMs?: number): number => {
+    const bench = new Bench({ ...SETTINGS, rollbackStepMs });
+    bench.config('a', [file('/a', 'x'), file('/b', 'x')]);
+    bench.config('b', [file('/a', 'y'), file('/b', 'y'), probe('q')]);
+    bench.settle();
+    bench.grant({ hash: A });
+    bench.settle();
+    bench.machine.probes = () => false;
+    bench.grant({ lease: 'l2', hash: B, from: A });
+    bench.settle();
+    const times = bench.steps.flatMap((step) =>
+      step.do === 'apply' && step.isRollback === true ? [step.untilMs] : [],
+    );
+    expect(times.length).toBeGreaterThan(0);
+    return Math.max(...times) - bench.nowMs;
+  };
+  expect(last()).toBeLessThanOrEqual(30_000);
+  expect(last(3_600_000)).toBeGreaterThan(3_000_000);
+});

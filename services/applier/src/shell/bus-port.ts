@@ -20,6 +20,8 @@ export class BusPort {
     private readonly source: BusSource,
     private readonly hear: (notice: Notice) => void,
     private readonly look: (query: PathQuery) => Promise<PathAnswer>,
+    /** What it does now, for people. */
+    private readonly explain: () => Promise<string> = () => Promise.resolve(''),
   ) {}
 
   async call<T>(what: string, ask: (bus: NodeBus) => Promise<T>): Promise<T> {
@@ -53,10 +55,14 @@ export class BusPort {
       throw new Error('the applier was stopped');
     }
     this.connected = bus;
-    bus.onPush(({ lease, status, pace, query }) => {
+    bus.onPush(({ lease, status, pace, query, why }) => {
       if (this.closed) return;
       if (query !== undefined)
         return void this.look(query.request).then((answer) => this.closed || query.answer(answer));
+      if (why !== undefined)
+        return void this.explain()
+          .catch(({ message }: Error) => message)
+          .then((text) => this.closed || why.answer({ text }));
       if (pace !== undefined) return void (this.pacedMs = Math.min(pace.everyMs, MOST_PACE_MS));
       if (status !== undefined) this.hear({ kind: 'status', status });
       if (lease !== undefined) this.hear({ kind: 'lease', lease });

@@ -1,3 +1,4 @@
+import type { FleetClient } from '#libs/client';
 import type { Action, Config } from '#libs/contracts';
 import { functionKindOf } from '#libs/manifests/lean';
 import type { Logger } from '#libs/process';
@@ -31,6 +32,8 @@ export interface Timing {
   readonly report?: ((node: string, status: FunctionStatusReport) => Promise<void>) | undefined;
   /** For what lasts and holds up no single change, such as a right that is missing. */
   readonly logger?: Logger;
+  /** A client of this Sluice. Only other fleets need it. */
+  readonly hub?: FleetClient;
 }
 
 /** A replica as a target of an applier. */

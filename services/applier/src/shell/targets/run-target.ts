@@ -18,6 +18,8 @@ export interface Target {
   /** What it can do, without the capabilities that all targets have. */
   readonly capabilities: readonly string[];
   readonly kinds: Kinds;
+  /** How long one step of a rollback may take there. Default: 30 seconds. */
+  readonly rollbackStepMs?: number;
   /**
    * Connects. Calls `onChange` whenever the target begins or ceases to answer, and `onDrift` when something on it may
    * have been changed by hand.
@@ -28,6 +30,10 @@ export interface Target {
 export interface OpenTarget {
   readonly site: Site;
   readonly reach: Reach;
+  /** What it does now, and why that takes so long; empty if there is nothing to say. */
+  explain?(): Promise<string>;
+  /** Ends a step that may take long. The applier is being stopped. */
+  interrupt?(): void;
   close(): Promise<void>;
 }
 
@@ -97,6 +103,7 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
     emptyHash: EMPTY_HASH,
     readEveryMs: options.readEveryMs,
     driftCheckMs: options.driftCheckMs,
+    rollbackStepMs: target.rollbackStepMs,
     isGuard: false,
   };
   const self = {
@@ -110,6 +117,7 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
     options.bus,
     (notice: Notice) => applier.hear(notice),
     () => Promise.resolve({ found: [], busy: false }),
+    () => opened.explain?.() ?? Promise.resolve(''),
   );
   const performer = new Performer(storage, bus, opened.site, clock, log);
   const applier = new ApplierRun(start(settings, self, storage.journal, outside), clock, log, () => performer.wake());
@@ -127,7 +135,10 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
     node,
     relabel: (labels) => applier.hear({ kind: 'self', labels, capabilities: self.capabilities }),
     stop: async (atOnce) => {
-      const halt = (): void => applier.stop();
+      const halt = (): void => {
+        applier.stop();
+        opened.interrupt?.();
+      };
       atOnce.addEventListener('abort', halt);
       if (atOnce.aborted) halt();
       else applier.retire();

@@ -64,6 +64,11 @@ export class TargetStorage implements Storage {
     return this.ownership.journal;
   }
 
+  /** The lease that is worked on; undefined if the last rollback is tried again. */
+  get lease(): string | undefined {
+    return this.ownership.work?.lease;
+  }
+
   writeJournal(journal: Journal): Promise<void> {
     return this.carry(this.ownership.write(journal));
   }
