@@ -16,6 +16,8 @@ export interface KubeOptions {
   readonly kubeconfig?: string | undefined;
   /** The content of a kubeconfig, instead of a file. It must not refer to commands or files. */
   readonly content?: string;
+  /** A context of the kubeconfig. Default: its current one. */
+  readonly context?: string | undefined;
   readonly env?: NodeJS.ProcessEnv;
   /** A server that takes longer than this counts as unreachable. */
   readonly timeoutMs?: number;
@@ -76,7 +78,7 @@ export class KubeConnection {
     const [client, undici] = await Promise.all([loadClient(), import('undici')]);
     const config =
       options.content === undefined
-        ? readKubeconfig(client, options.kubeconfig, options.env ?? process.env)
+        ? readKubeconfig(client, options.kubeconfig, options.env ?? process.env, options.context)
         : parseKubeconfig(client, options.content);
     return new KubeConnection(client, undici, config, options);
   }

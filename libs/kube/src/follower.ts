@@ -18,6 +18,8 @@ export interface FollowerOptions<T extends RawObject, K = T> {
   /** Called with all objects: one that was known before and is not among them is gone. */
   readonly onList: (objects: readonly K[]) => void;
   readonly onEvent: (event: 'set' | 'deleted', object: T) => void;
+  /** Called when the server does not have this collection, which is not logged then. It is tried again. */
+  readonly onMissing?: () => void;
   readonly logger?: Logger | undefined;
   /** Bookmarks arrive every minute: a connection without any message for longer is dead. */
   readonly silentMs?: number;
@@ -29,6 +31,7 @@ const SILENT_MS = 90_000;
 /** The server ends each watch after this time. */
 const WATCH_SECONDS = 600;
 const GONE = 410;
+const NOT_FOUND = 404;
 
 interface WatchEvent<T> {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
@@ -73,9 +76,15 @@ export class Follower<T extends RawObject, K = T> {
         if (this.stopped) return;
         // The server no longer has the changes in between: list everything again.
         if (isKubeStatus(error, GONE)) this.version = '';
+        const { onMissing } = this.following;
+        const isMissing = onMissing !== undefined && isKubeStatus(error, NOT_FOUND);
+        if (isMissing) {
+          this.version = '';
+          this.tell(onMissing);
+        }
         // The connection logs a missing right, once. Silence is not logged either, because an API server sends nothing
         // about a new kind for the first two minutes.
-        this.logger[isMissingRight(error) || this.wasSilent ? 'debug' : 'warn'](
+        this.logger[isMissingRight(error) || this.wasSilent || isMissing ? 'debug' : 'warn'](
           { error, path: this.following.path, failures: this.failures },
           'a watch ended; trying again',
         );

@@ -9,5 +9,8 @@ export type { EvictionOutcome, PodBudget } from './eviction.js';
 export { Kube, type NodeListener } from './kube.js';
 export type { KubeNode, NodeChange, WriteOutcome } from './nodes.js';
 export type { KubePausable, PausableChange, PausableName } from './pausables.js';
+export type { ObjectTable } from './object-table.js';
+export type { PodChoice, PodReplica } from './pod-replicas.js';
 export type { KubePod } from './pods.js';
+export type { KubeSecret } from './secrets.js';
 export { slownessNote } from './slowness.js';

@@ -17,8 +17,10 @@ import { Follower, type FollowerOptions } from './follower.js';
 import { nodeOf, readNode, writeNode, type KubeNode } from './nodes.js';
 import type { RawList, RawObject } from './objects.js';
 import { readPausable, writePausable } from './pausables.js';
+import { followPodReplicas, readPodReplica, tryPodChoice } from './pod-replicas.js';
 import { podsOn, podsQuery } from './pods.js';
 import type { Right } from './request-rights.js';
+import { followSecret } from './secrets.js';
 
 /** What Sluice does with an API server. Nothing is cached: a decision reads the current state. */
 export class Kube {
@@ -42,6 +44,10 @@ export class Kube {
   readonly makeObject = this.with(makeObject);
   readonly deleteObject = this.with(deleteObject);
   readonly tellEvent = this.with(tellEvent);
+  readonly followPodReplicas = this.with(followPodReplicas);
+  readonly tryPodChoice = this.with(tryPodChoice);
+  readonly podReplica = this.with(readPodReplica);
+  readonly followSecret = this.with(followSecret);
 
   private constructor(private readonly connection: KubeConnection) {}
 
@@ -60,6 +66,11 @@ export class Kube {
 
   async version(): Promise<string> {
     return ((await this.connection.get('/version')) as { readonly gitVersion?: string }).gitVersion ?? '';
+  }
+
+  /** What identifies a cluster, whatever the address of its API server: the uid of the namespace `kube-system`. */
+  async clusterId(): Promise<string> {
+    return ((await this.connection.get('/api/v1/namespaces/kube-system')) as RawObject).metadata?.uid ?? '';
   }
 
   /** Like `kubectl auth can-i`. */

@@ -12,7 +12,12 @@ export const loadClient = (): Promise<Client> => import('@kubernetes/client-node
  * Reads a named file, KUBECONFIG, the pod's service account, or ~/.kube/config. Throws KubeConfigError if there is
  * none, where the client library would fall back to http://localhost:8080.
  */
-export function readKubeconfig({ KubeConfig }: Client, file: string | undefined, env: NodeJS.ProcessEnv): KubeConfig {
+export function readKubeconfig(
+  { KubeConfig }: Client,
+  file: string | undefined,
+  env: NodeJS.ProcessEnv,
+  context?: string,
+): KubeConfig {
   const config = new KubeConfig();
   const paths = file ?? env['KUBECONFIG'] ?? '';
   const own = join(env['HOME'] ?? homedir(), '.kube', 'config');
@@ -24,7 +29,7 @@ export function readKubeconfig({ KubeConfig }: Client, file: string | undefined,
         ? 'the service account of this pod'
         : own);
   try {
-    if (paths !== '') readFiles(config, paths);
+    if (paths !== '') readFiles(config, paths, file === undefined ? 'KUBECONFIG' : 'the path of the kubeconfig');
     else if (env['KUBERNETES_SERVICE_HOST'] !== undefined) config.loadFromCluster();
     else if (existsSync(own)) config.loadFromFile(own);
     else
@@ -35,6 +40,7 @@ export function readKubeconfig({ KubeConfig }: Client, file: string | undefined,
     if (error instanceof KubeConfigError) throw error;
     throw new KubeConfigError(`${where} cannot be used: ${(error as Error).message}`, { cause: error });
   }
+  if (context !== undefined) useContext(config, context, where);
   if (config.getCurrentCluster() === null)
     throw new KubeConfigError(
       `${where} names no cluster in its current context (${config.getCurrentContext() || 'none'})`,
@@ -42,12 +48,20 @@ export function readKubeconfig({ KubeConfig }: Client, file: string | undefined,
   return config;
 }
 
-function readFiles(config: KubeConfig, paths: string): void {
+function useContext(config: KubeConfig, context: string, where: string): void {
+  if (config.getContextObject(context) === null) {
+    const names = config.getContexts().map(({ name }) => name);
+    throw new KubeConfigError(`${where} has no context ${context}: it has ${names.join(', ') || 'none'}`);
+  }
+  config.setCurrentContext(context);
+}
+
+function readFiles(config: KubeConfig, paths: string, by: string): void {
   const files = paths.split(delimiter).filter((file) => file !== '');
   const missing = files.filter((file) => !existsSync(file));
   if (missing.length > 0)
     throw new KubeConfigError(
-      `KUBECONFIG names ${missing.join(', ')}, which ${missing.length === 1 ? 'does' : 'do'} not exist`,
+      `${by} names ${missing.join(', ')}, which ${missing.length === 1 ? 'does' : 'do'} not exist`,
     );
   config.loadFromFile(files[0] as string);
   for (const file of files.slice(1)) {

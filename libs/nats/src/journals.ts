@@ -47,6 +47,11 @@ export class Journals {
       throw error;
     }
   }
+
+  /** Deletes the journal of a node that has left for good. */
+  async remove(node: string): Promise<void> {
+    await this.bus.jsm.streams.purge(kvStream(JOURNALS), { filter: subjectOf(node) });
+  }
 }
 
 /** The time of the server that leads the bucket. */
