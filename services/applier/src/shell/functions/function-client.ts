@@ -1,3 +1,4 @@
+import { isIP, type LookupFunction } from 'node:net';
 import { Agent, interceptors, request, type Dispatcher } from 'undici';
 import { RefusedError, UnreachableError } from '../ports.js';
 
@@ -5,6 +6,8 @@ import { RefusedError, UnreachableError } from '../ports.js';
 export interface FunctionAddress {
   /** The place of its LuCI, such as `https://10-0-0-7.sdewan.pod.cluster.local/cgi-bin/luci`. */
   readonly baseUrl: string;
+  /** Where to connect, if the host of the URL is only the name in its certificate. Default: what the host resolves to. */
+  readonly ip?: string | undefined;
   readonly user: string;
   readonly password: string;
   /** The authorities that its certificate may come from, as PEM. Default: those of the system. */
@@ -49,6 +52,13 @@ const MOST_WORDS = 300;
 /** LuCI's name of the cookie, and those of later versions. */
 const COOKIE = /^(sysauth(?:_https?)?=[^;]+)/;
 
+/** Resolves every name to this address. */
+function lookupOf(address: string): LookupFunction {
+  const family = isIP(address);
+  return (_host, options, callback) =>
+    options.all === true ? callback(null, [{ address, family }]) : callback(null, address, family);
+}
+
 /** Calls one replica of a network function. It logs in on its own. Each call has a timeout, each answer a limit. */
 export class FunctionClient {
   private readonly agent: Agent;
@@ -63,8 +73,13 @@ export class FunctionClient {
     private readonly ending?: AbortSignal,
   ) {
     this.base = address.baseUrl.replace(/\/+$/, '');
+    const { callTimeoutMs: timeout, ca, ip } = address;
     this.agent = new Agent({
-      connect: { timeout: address.callTimeoutMs, ...(address.ca === undefined ? {} : { ca: address.ca }) },
+      connect: {
+        timeout,
+        ...(ca === undefined ? {} : { ca }),
+        ...(ip === undefined ? {} : { lookup: lookupOf(ip) }),
+      },
       maxResponseSize: MOST_BYTES,
     });
     this.dispatcher = this.agent.compose(interceptors.retry(ONCE_MORE));

@@ -21,6 +21,10 @@ export interface FunctionReplica extends Omit<FunctionAddress, 'callTimeoutMs'> 
   /** The name of its node. */
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
+  /** Tells apart replicas that have one name, one after the other. */
+  readonly instance?: string;
+  /** Why it cannot be used now; undefined if it can. */
+  readonly unavailable?: string | undefined;
 }
 
 export interface Timing {
@@ -37,11 +41,13 @@ export interface Timing {
 }
 
 /** A replica as a target of an applier. */
-export function functionTarget({ name, labels, ...address }: FunctionReplica, timing: Timing): Target {
+export function functionTarget(replica: FunctionReplica, timing: Timing): Target {
+  const { name, labels, unavailable, instance = '', ...address } = replica;
   return {
     node: name,
     labels,
-    settings: JSON.stringify(address),
+    settings: JSON.stringify({ ...address, instance }),
+    unavailable,
     capabilities: [...FUNCTION_CAPABILITIES, 'kind:Probe', 'probe:function'],
     kinds: KINDS,
     open: (storage, onChange) =>

@@ -21,6 +21,11 @@ export interface Target {
   /** How long one step of a rollback may take there. Default: 30 seconds. */
   readonly rollbackStepMs?: number;
   /**
+   * Why the inventory knows that it cannot be used now. It then does not join and sends no heartbeat, so it becomes
+   * silent. What it has begun, it finishes.
+   */
+  readonly unavailable?: string | undefined;
+  /**
    * Connects. Calls `onChange` whenever the target begins or ceases to answer, and `onDrift` when something on it may
    * have been changed by hand.
    */
@@ -64,6 +69,8 @@ export interface TargetOptions {
 export interface RunningTarget {
   readonly node: string;
   relabel(labels: Readonly<Record<string, string>>): void;
+  /** Why it cannot be used now; undefined if it can. */
+  setUnavailable(reason: string | undefined): void;
   /**
    * Stops, and hands the target over to the next owner. A lease that has begun is finished, or rolled back, before:
    * another copy could do that only after its deadline. Not if `atOnce` is aborted.
@@ -91,11 +98,11 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
       options.onLost();
     },
   });
+  let { unavailable } = target;
   const onReach: OnReachChange = (answers, reason) => {
     if (!answers) return log.warn({ node, reason }, 'the target cannot be used; asking again');
     log.info({ node }, 'the target answers again');
-    begin();
-    applier.hear({ kind: 'answers' });
+    if (unavailable === undefined) returned();
   };
   const opened = await target.open(storage, onReach, () => applier.hear({ kind: 'changed' }));
   const settings: Settings = {
@@ -123,17 +130,30 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
   const applier = new ApplierRun(start(settings, self, storage.journal, outside), clock, log, () => performer.wake());
   let running: Promise<void> | undefined;
   const begin = (): void => void (running ??= performer.run(applier));
+  const returned = (): void => {
+    begin();
+    applier.hear({ kind: 'answers' });
+  };
   // One that never answered does not join: its address may be wrong. Any other may have work to finish.
-  if (storage.journal.incarnation > 0) begin();
+  const { incarnation, work } = storage.journal;
+  if (incarnation > 0 && (unavailable === undefined || work !== undefined)) begin();
   const stopHeartbeats = sendHeartbeats(bus, applier, {
     ownMs: options.heartbeatMs,
     random,
-    isAlive: () => opened.reach.answers,
+    isAlive: () => opened.reach.answers && unavailable === undefined,
   });
-  void opened.reach.look().then((answers) => answers && begin());
+  void opened.reach.look().then((answers) => answers && unavailable === undefined && begin());
   return {
     node,
     relabel: (labels) => applier.hear({ kind: 'self', labels, capabilities: self.capabilities }),
+    setUnavailable: (reason) => {
+      if (reason === unavailable) return;
+      const was = unavailable;
+      unavailable = reason;
+      if (reason !== undefined) return log.warn({ node, reason }, 'the target is unavailable');
+      log.info({ node, was }, 'the target is available again');
+      if (opened.reach.answers) returned();
+    },
     stop: async (atOnce) => {
       const halt = (): void => {
         applier.stop();

@@ -1,5 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { connectNodeBus } from '#libs/client';
+import { nodeToken } from '#libs/contracts';
 import { Journals, serverTimeMs, Shards, writeTargetStatus, type Bus, type TargetStatus } from '#libs/nats';
 import type { Log } from '../../core/index.js';
 import type { Clock } from '../ports.js';
@@ -28,6 +31,12 @@ export interface ServedTargets {
   readonly report: (node: string, status: Pick<TargetStatus, 'modules' | 'failure'>) => Promise<void>;
   /** These targets exist now. Labels and addresses may have changed. */
   replace(targets: readonly Target[]): void;
+  /** Whether this copy is the one that serves the node, or would if the node still were a target. */
+  leads(node: string): boolean;
+  /** The node announces itself again, if it runs here. */
+  announce(node: string): void;
+  /** Deletes what was kept about a node that is no target any more. Resolves once it no longer runs here. */
+  forget(node: string): Promise<void>;
   /** Stops, and hands all targets over to other copies. */
   stop(): Promise<void>;
 }
@@ -80,6 +89,13 @@ export async function serveTargets(options: ServeOptions): Promise<ServedTargets
     report: (node, status) =>
       writeTargetStatus(connection, { node, at: new Date(clock.read()).toISOString(), ...status }),
     replace: (targets) => set.replace(targets),
+    leads: (node) => set.leads(node),
+    announce: (node) => set.announce(node),
+    forget: async (node) => {
+      await set.settled(node);
+      await journals.remove(node);
+      await rm(join(folder, 'configs', nodeToken(node)), { recursive: true, force: true });
+    },
     stop: async () => {
       await set.stop();
       await shards.stop();

@@ -13,7 +13,12 @@ function setOfOne(): { readonly set: TargetSet; readonly heard: unknown[]; reado
   const run = async ({ node, labels }: Target): Promise<RunningTarget> => {
     await claim;
     heard.push(labels);
-    return { node, relabel: (next) => void heard.push(next), stop: () => Promise.resolve() };
+    return {
+      node,
+      relabel: (next) => void heard.push(next),
+      setUnavailable: (reason) => void heard.push(reason),
+      stop: () => Promise.resolve(),
+    };
   };
   const set = new TargetSet({ shards: 1, run, log: quiet });
   set.lead(0, true);
@@ -46,7 +51,12 @@ it('claims a target that another copy took over again, but not at full speed', a
     const run = (_target: Target, onLost: () => void): Promise<RunningTarget> => {
       claims += 1;
       if (claims < 4) setTimeout(onLost, 1);
-      return Promise.resolve({ node: 'f-1', relabel: () => undefined, stop: () => Promise.resolve() });
+      return Promise.resolve({
+        node: 'f-1',
+        relabel: () => undefined,
+        setUnavailable: () => undefined,
+        stop: () => Promise.resolve(),
+      });
     };
     const set = new TargetSet({ shards: 1, run, log: quiet });
     set.lead(0, true);
@@ -59,4 +69,17 @@ it('claims a target that another copy took over again, but not at full speed', a
   } finally {
     jest.useRealTimers();
   }
+});
+
+it('tells a target whether it can be used, until it leaves', async () => {
+  const { set, heard, claimed } = setOfOne();
+  set.replace([target({})]);
+  await claimed();
+  set.replace([{ ...target({}), unavailable: 'not ready' }]);
+  set.replace([target({})]);
+  set.replace([]);
+  await set.settled('f-1');
+  set.announce('f-1');
+  expect(heard).toEqual([{}, 'not ready', undefined]);
+  expect(set.leads('f-1')).toBe(true);
 });

@@ -36,6 +36,21 @@ export class TargetSet {
     this.update();
   }
 
+  /** Whether this copy is the one that serves a target with this name, if it exists. */
+  leads(node: string): boolean {
+    return this.led.has(shardOf(node, this.options.shards));
+  }
+
+  /** Resolves once what was wanted last for this node is so. */
+  async settled(node: string): Promise<void> {
+    await this.slots.get(node)?.settled;
+  }
+
+  /** The node announces itself again, if it runs here. */
+  announce(node: string): void {
+    this.slots.get(node)?.announce();
+  }
+
   /** Stops all targets at once, and hands them over. */
   async stop(): Promise<void> {
     this.stopping.abort();
@@ -52,8 +67,16 @@ export class TargetSet {
       let slot = this.slots.get(node);
       if (slot === undefined && !isOwn) continue;
       if (slot === undefined) this.slots.set(node, (slot = new Slot(this.options, this.stopping.signal)));
-      slot.want(isOwn ? target : undefined);
+      slot.want(isOwn ? target : undefined, target !== undefined);
+      if (target === undefined) this.forgetWhenIdle(node, slot);
     }
+  }
+
+  /** Names of targets that left may never return, such as those of pods. */
+  private forgetWhenIdle(node: string, slot: Slot): void {
+    void slot.settled.then(() => {
+      if (this.slots.get(node) === slot && slot.isIdle) this.slots.delete(node);
+    });
   }
 }
 
@@ -62,8 +85,9 @@ export const shardOf = (node: string, shards: number): number =>
   createHash('sha256').update(node).digest().readUInt32BE() % shards;
 
 /** Each change of the inventory comes here for each target. One that is told its labels announces itself. */
-function relabel(running: RunningTarget, before: Target, { labels }: Target): void {
+function update(running: RunningTarget, before: Target, { labels, unavailable }: Target): void {
   if (!isDeepStrictEqual(labels, before.labels)) running.relabel(labels);
+  if (unavailable !== before.unavailable) running.setUnavailable(unavailable);
 }
 
 /** Runs one target, or none: one start or stop after another. */
@@ -72,6 +96,7 @@ class Slot {
   settled: Promise<void> = Promise.resolve();
   private wanted: Target | undefined;
   private current: { readonly target: Target; readonly running: RunningTarget } | undefined;
+  private isListed = false;
   private isBusy = false;
   private failures = 0;
   private ending = new AbortController();
@@ -83,16 +108,27 @@ class Slot {
     private readonly stopping: AbortSignal,
   ) {}
 
-  want(target: Target | undefined): void {
+  /** `isListed`: it is a target, of this copy or of another one. */
+  want(target: Target | undefined, isListed: boolean): void {
     const before = this.wanted;
     this.wanted = target;
+    this.isListed = isListed;
     if (target !== undefined && before !== undefined && target.settings === before.settings) {
-      if (this.current !== undefined) relabel(this.current.running, before, target);
+      if (this.current !== undefined) update(this.current.running, before, target);
       return;
     }
     this.ending.abort();
     this.wake();
     if (!this.isBusy) this.settled = this.settle();
+  }
+
+  /** Nothing runs, and nothing should. */
+  get isIdle(): boolean {
+    return !this.isBusy && this.wanted === undefined && this.current === undefined;
+  }
+
+  announce(): void {
+    if (this.wanted !== undefined) this.current?.running.relabel(this.wanted.labels);
   }
 
   private async settle(): Promise<void> {
@@ -112,7 +148,7 @@ class Slot {
       this.current = { target, running };
       this.failures = 0;
       // A claim may take as long as the lease of another copy.
-      if (this.wanted?.settings === target.settings) relabel(running, target, this.wanted);
+      if (this.wanted?.settings === target.settings) update(running, target, this.wanted);
     } catch (error) {
       if (signal.aborted) return;
       const { node } = target;
@@ -123,7 +159,9 @@ class Slot {
 
   private async end(running: RunningTarget): Promise<void> {
     this.current = undefined;
-    await running.stop(this.stopping);
+    // With other settings, this copy continues the lease. What is no target any more has none.
+    const isAtOnce = this.wanted !== undefined || !this.isListed;
+    await running.stop(isAtOnce ? AbortSignal.abort() : this.stopping);
   }
 
   /** Another copy has it. If this one should still have it after a while, it claims the target again. */
