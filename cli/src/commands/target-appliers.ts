@@ -2,29 +2,19 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { fleetOn } from '#libs/client';
 import { connectBus, connectTarget, isMissingStream } from '#libs/nats/lean';
-import { createLogger, type Logger, type LogLevel } from '#libs/process';
+import { createLogger, type LogLevel } from '#libs/process';
 import { connectFlagsOf } from '#libs/process/lean';
-import {
-  clusterTarget,
-  fleetTarget,
-  functionTarget,
-  serveTargets,
-  type ServedTargets,
-} from '../../../services/applier/src/shell/targets/index.js';
+import { serveTargets } from '../../../services/applier/src/shell/targets/index.js';
 import type { Session } from '../connection/session.js';
 import { EXIT, UsageError, type ExitCode } from '../output/exit.js';
 import { packageVersion } from '../package-root.js';
 import { aborted, pause } from '../pause.js';
-import { readClusters } from '../targets/cluster-inventory.js';
-import { fileInventory } from '../targets/file-inventory.js';
-import { readFleets } from '../targets/fleet-inventory.js';
-import { readFunctions } from '../targets/function-inventory.js';
-import type { Inventory } from '../targets/inventory.js';
+import { inventoryOf, type InventoryFlags } from '../targets/inventories.js';
+import { Leaves } from '../targets/leaves.js';
+import { ProblemNotes } from '../targets/problem-notes.js';
 
 /** The flags of `sluice applier --targets`. */
-interface Flags {
-  readonly targets: string;
-  readonly inventory?: string;
+interface Flags extends InventoryFlags {
   readonly state: string;
   readonly heartbeatSeconds: number;
   readonly checkSeconds: number;
@@ -36,52 +26,66 @@ const AGAIN_MS = 2_000;
 /** `sluice applier --targets WHAT`: the appliers of all targets of an inventory. */
 export async function targetAppliers({ io }: Session, command: Command): Promise<ExitCode> {
   const flags = command.optsWithGlobals<Flags>();
-  const { targets: name } = flags;
+  const { targets: what } = flags;
   const log = createLogger('applier', { level: flags.logLevel });
-  const inventory = inventoryOf(flags, log);
+  const inventory = await inventoryOf(flags, { log, env: io.env });
+  const checkMs = flags.checkSeconds * 1_000;
+  const version = packageVersion();
+  const tried = <T>(trouble: string, work: () => Promise<T>): Promise<T | undefined> =>
+    untilDone(work, (error) => log.warn({ error }, `${trouble}; trying again`), io.interrupted);
+  const name = await tried('the inventory cannot be read', () => inventory.name());
   const connection = await connectBus({
     ...connectTarget(connectFlagsOf(command), io.env),
-    name: `applier of ${name}`,
+    name: `applier of ${what}`,
     logger: log,
   });
-  const checkMs = flags.checkSeconds * 1_000;
-  const options = {
-    connection,
-    name,
-    folder: join(flags.state, 'targets', name),
-    version: packageVersion(),
-    heartbeatMs: flags.heartbeatSeconds * 1_000,
-    // What a replica lost by restarting faster than it is asked is noticed by the next comparison.
-    driftCheckMs: checkMs,
-    log,
-  };
-  let served: ServedTargets | undefined;
-  while (served === undefined && !io.interrupted.aborted) {
-    try {
-      served = await serveTargets(options);
-    } catch (error) {
-      const why = isMissingStream(error)
-        ? 'waiting for the services to create their streams'
-        : (error as Error).message;
-      log.warn({ error: why }, 'NATS cannot be used; trying again');
-      await pause(AGAIN_MS, io.interrupted);
-    }
+  const served = await tried('NATS cannot be used', () =>
+    serveTargets({
+      connection,
+      name: name ?? what,
+      folder: join(flags.state, 'targets', what),
+      version,
+      heartbeatMs: flags.heartbeatSeconds * 1_000,
+      // What a replica lost by restarting faster than it is asked is noticed by the next comparison.
+      driftCheckMs: checkMs,
+      log,
+    }),
+  );
+  if (served !== undefined) {
+    const notes = new ProblemNotes({ bus: connection, targets: what, version, log });
+    const { leaving } = inventory;
+    const leaves = leaving && new Leaves({ fleet: fleetOn(connection), served, leaving, log });
+    const timing = { clock: served.clock, checkMs, report: served.report, logger: log, hub: fleetOn(connection) };
+    const stop = inventory.start(timing, ({ targets, problems = [], nodes = new Map() }) => {
+      served.replace(targets);
+      leaves?.update(nodes);
+      notes.update(problems);
+    });
+    await aborted(io.interrupted);
+    stop();
+    leaves?.stop();
+    await notes.close();
+    await served.stop();
   }
-  const timing = { checkMs, hub: fleetOn(connection), logger: log };
-  const stop = served && inventory.start({ ...timing, clock: served.clock, report: served.report }, served.replace);
-  await aborted(io.interrupted);
-  stop?.();
-  await served?.stop();
+  await inventory.close?.();
   await connection.close();
   return EXIT.done;
 }
 
-/** What lists the targets. Throws UsageError if it is missing, or wrong now. */
-function inventoryOf({ targets: name, inventory: file }: Flags, log: Logger): Inventory {
-  if (file === undefined)
-    throw new UsageError(`--targets ${name} needs --inventory FILE, a file that lists the ${name}`);
-  if (name === 'fleets') return fileInventory({ file, read: readFleets, target: fleetTarget, log });
-  return name === 'clusters'
-    ? fileInventory({ file, read: readClusters, target: clusterTarget, log })
-    : fileInventory({ file, read: readFunctions, target: functionTarget, log });
+/** Undefined if it was interrupted. A usage error is final. */
+async function untilDone<T>(
+  work: () => Promise<T>,
+  onError: (words: string) => void,
+  interrupted: AbortSignal,
+): Promise<T | undefined> {
+  while (!interrupted.aborted) {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof UsageError) throw error;
+      onError(isMissingStream(error) ? 'waiting for the services to create their streams' : (error as Error).message);
+      await pause(AGAIN_MS, interrupted);
+    }
+  }
+  return undefined;
 }

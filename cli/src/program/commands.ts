@@ -1,5 +1,6 @@
-import { InvalidArgumentError, Option, type Command } from 'commander';
+import type { Command } from 'commander';
 import { applierCommand, HEARTBEAT_SECONDS } from '../../../services/applier/src/shell/options.js';
+import { withTargets } from '../targets/target-options.js';
 import type { GlobalFlags, Session } from '../connection/session.js';
 import type { ExitCode } from '../output/exit.js';
 
@@ -46,28 +47,7 @@ export function registerLocal({ program, action }: Registry): void {
     .option('--keep', 'keep the temporary folder with its files and logs')
     .action(action(async () => (await import('../commands/demo.js')).demo));
   program.addCommand(
-    applierCommand('applier')
-      .summary('run the applier of one node, or of many targets elsewhere')
-      .addOption(
-        new Option(
-          '--targets <what>',
-          'serve targets that cannot run an applier themselves, instead of this machine. Several copies share them',
-        )
-          .choices(['functions', 'clusters', 'fleets'])
-          .helpGroup(TARGETS),
-      )
-      .addOption(
-        new Option(
-          '--inventory <file>',
-          'with --targets: a YAML file that lists them. It is read again when it changes',
-        ).helpGroup(TARGETS),
-      )
-      .addOption(
-        new Option('--check-seconds <seconds>', 'with --targets: how often to ask each of them whether it answers')
-          .default(30)
-          .argParser(secondsOf)
-          .helpGroup(TARGETS),
-      )
+    withTargets(applierCommand('applier').summary('run the applier of one node, or of many targets elsewhere'))
       .copyInheritedSettings(program)
       .configureHelp({ showGlobalOptions: false })
       .action(action(async () => (await import('../commands/appliers.js')).applier)),
@@ -262,14 +242,3 @@ const paced = (command: Command): Command =>
 
 const publishing = (command: Command): Command =>
   paced(waiting(reading(command).option('-m, --message <text>', 'describe the change')));
-
-function secondsOf(text: string): number {
-  const seconds = Number(text);
-  if (seconds >= 1 && seconds <= MOST_CHECK_SECONDS) return seconds;
-  throw new InvalidArgumentError(`It must be a number from 1 to ${MOST_CHECK_SECONDS}.`);
-}
-
-const MOST_CHECK_SECONDS = 3_600;
-
-/** The options of an applier that the one of a machine does not have. */
-const TARGETS = 'Targets elsewhere:';

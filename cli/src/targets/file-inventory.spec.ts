@@ -32,13 +32,14 @@ function begin(): { readonly lists: string[][]; readonly errors: string[] } {
   const lists: string[][] = [];
   const errors: string[] = [];
   const inventory = fileInventory({
+    name: 'functions',
     file,
     read: readFunctions,
     target: ({ name, password }) => ({ node: name, settings: password }) as unknown as Target,
     log: { ...SILENT, error: ({ error }: { readonly error?: string }) => void errors.push(error ?? '') },
     lookMs: 5,
   });
-  stop = inventory.start({ clock: () => 0, checkMs: 1 }, (targets) =>
+  stop = inventory.start({ clock: () => 0, checkMs: 1 }, ({ targets }) =>
     lists.push(targets.map(({ node, settings }) => `${node} ${settings}`)),
   );
   return { lists, errors };

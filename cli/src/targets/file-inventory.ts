@@ -6,6 +6,8 @@ import type { Target, Timing } from '../../../services/applier/src/shell/targets
 import type { Inventory } from './inventory.js';
 
 export interface FileInventoryOptions<T> {
+  /** Copies with this name share the targets. */
+  readonly name: string;
   readonly file: string;
   /**
    * Reads it. Throws UsageError, which names the place. Calls `uses` with each other file that its entries refer to,
@@ -24,9 +26,10 @@ const LOOK_MS = 2_000;
 export function fileInventory<T>(options: FileInventoryOptions<T>): Inventory {
   options.read(options.file, () => undefined);
   return {
+    name: () => Promise.resolve(options.name),
     start: (timing, onChange) => {
       const reading = new FileReading(options, (entries) =>
-        onChange(entries.map((entry) => options.target(entry, timing))),
+        onChange({ targets: entries.map((entry) => options.target(entry, timing)) }),
       );
       reading.begin();
       return () => reading.stop();

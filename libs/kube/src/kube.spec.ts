@@ -166,7 +166,9 @@ describe('a kubeconfig', () => {
     );
 
   it('is refused by name if it does not exist, cannot be read or names no cluster', async () => {
-    expect(await problem('/nowhere/config')).toBe('KUBECONFIG names /nowhere/config, which does not exist');
+    expect(await problem('/nowhere/config')).toBe(
+      'the path of the kubeconfig names /nowhere/config, which does not exist',
+    );
     expect(await problem(written('clusters: [oops'))).toMatch(/^\S+ cannot be used: /);
     expect(await problem(written(JSON.stringify({ apiVersion: 'v1', kind: 'Config' })))).toMatch(
       /cannot be used|names no cluster/,

@@ -1,0 +1,12 @@
+import { SILENT } from '#libs/process';
+import { inventoryOf, type InventoryFlags } from './inventories.js';
+
+it.each([
+  [{}, '--targets functions needs --inventory FILE, a file that lists the functions, or --pods, to find them'],
+  [{ pods: true, inventory: 'f' }, '--pods and --inventory are two lists: use one of them'],
+  [{ inventory: 'f', namespace: 'a' }, '--namespace is only for --pods: add --pods, or leave it out'],
+  [{ inventory: 'f', kubeContext: 'a' }, '--kube-context is only for --pods: add --pods, or leave it out'],
+  [{ pods: true, kubeconfig: '/none' }, 'the path of the kubeconfig names /none, which does not exist'],
+])('flags %j are refused', async (flags: Partial<InventoryFlags>, message) => {
+  await expect(inventoryOf({ targets: 'functions', ...flags }, { log: SILENT, env: {} })).rejects.toThrow(message);
+});

@@ -1,0 +1,121 @@
+import { OpsError, type FleetClient } from '#libs/client';
+import type { NodeView } from '#libs/contracts';
+import { SILENT } from '#libs/process';
+import { until } from '#libs/testing';
+import { Leaves } from './leaves.js';
+
+/** The nodes of a fleet with their state, the objects that exist, and what was done. */
+class World {
+  readonly nodes = new Map<string, 'ready' | 'gone'>();
+  readonly objects = new Set<string>();
+  readonly done: string[] = [];
+  readonly led = new Set<string>();
+  readonly others = new Set<string>();
+  fails = 0;
+  beforeRemoval: () => void = () => undefined;
+  readonly leaves: Leaves;
+
+  constructor() {
+    const view = (node: string): NodeView =>
+      ({
+        node,
+        state: this.nodes.get(node),
+        labels: { of: this.others.has(node) ? 'other' : 'us' },
+      }) as unknown as NodeView;
+    const fleet = {
+      get: (_: string, node: string) => Promise.resolve(this.nodes.has(node) ? view(node) : undefined),
+      list: () => Promise.resolve(new Map([...this.nodes.keys()].map((node) => [node, view(node)]))),
+      request: (subject: string, { node, force, reason }: { node: string; force: boolean; reason: string }) => {
+        if (this.fails-- > 0) return Promise.reject(new OpsError('unavailable', 'no leader'));
+        this.beforeRemoval();
+        this.done.push(`${subject} ${node} ${force} ${reason}`);
+        this.nodes.set(node, 'gone');
+        return Promise.resolve({});
+      },
+    };
+    this.leaves = new Leaves({
+      fleet: fleet as unknown as FleetClient,
+      served: {
+        leads: (node) => this.led.has(node),
+        announce: (node) => void this.done.push(`announce ${node}`),
+        forget: (node) => Promise.resolve(void this.done.push(`forget ${node}`)),
+      },
+      leaving: {
+        isOurs: ({ of }) => of === 'us',
+        isDeleted: (node) => Promise.resolve(!this.objects.has(node)),
+        reason: 'its pod was deleted',
+      },
+      log: SILENT,
+      replaceMs: 50,
+      everyMs: 5,
+      againMs: 5,
+    });
+  }
+
+  join(node: string): void {
+    this.nodes.set(node, 'ready');
+    this.objects.add(node);
+    this.led.add(node);
+  }
+
+  show(...nodes: readonly string[]): void {
+    this.leaves.update(new Map(nodes.map((node) => [node, { isReplaced: node.startsWith('stable') }])));
+  }
+}
+
+let world: World;
+beforeEach(() => (world = new World()));
+afterEach(() => world.leaves.stop());
+
+const REMOVED = (node: string): readonly string[] => [
+  `forget ${node}`,
+  `ops.node.remove ${node} true its pod was deleted`,
+];
+
+it.each(['new-1', 'stable-0'])('removes %s once its object is deleted', async (node) => {
+  world.join(node);
+  world.join('other');
+  world.show(node, 'other');
+  world.objects.delete(node);
+  world.show('other');
+  await until(() => world.nodes.get(node) === 'gone', 'the node is removed');
+  expect(world.done).toEqual(REMOVED(node));
+});
+
+it('removes what was deleted while no copy ran, and no node of another inventory', async () => {
+  for (const node of ['a', 'foreign']) world.join(node);
+  world.others.add('foreign');
+  world.objects.clear();
+  world.show();
+  await until(() => world.nodes.get('a') === 'gone', 'the node is removed');
+  expect(world.done).toEqual(REMOVED('a'));
+});
+
+it('removes nothing that returns under its name, that still exists, or that another copy serves', async () => {
+  for (const node of ['stable-0', 'unselected', 'elsewhere', 'stable-last']) world.join(node);
+  world.led.delete('elsewhere');
+  world.show('stable-0', 'unselected', 'elsewhere', 'stable-last');
+  for (const node of ['stable-0', 'elsewhere', 'stable-last']) world.objects.delete(node);
+  world.show();
+  world.show('stable-0');
+  await until(() => world.nodes.get('stable-last') === 'gone', 'the last one is removed');
+  expect(world.done).toEqual(REMOVED('stable-last'));
+});
+
+it('tries again after a failure', async () => {
+  world.fails = 1;
+  world.join('new-1');
+  world.show('new-1');
+  world.objects.delete('new-1');
+  world.show();
+  await until(() => world.nodes.get('new-1') === 'gone', 'the node is removed');
+});
+
+it('lets a node announce itself again that returned while it was removed', async () => {
+  world.join('stable-0');
+  world.show('stable-0');
+  world.objects.delete('stable-0');
+  world.beforeRemoval = () => world.show('stable-0');
+  world.show();
+  await until(() => world.done.includes('announce stable-0'), 'it announces itself');
+});

@@ -1,0 +1,63 @@
+import { RequestEndpoints, type Bus, type ServiceNote } from '#libs/nats';
+import type { Logger } from '#libs/process';
+import type { InventoryProblem } from './inventory.js';
+
+export interface ProblemNotesOptions {
+  readonly bus: Bus;
+  /** What the targets are, such as `functions`. */
+  readonly targets: string;
+  readonly version: string;
+  readonly log: Logger;
+}
+
+/** Notes are sent to everybody who asks which services run. */
+const MOST_NOTES = 20;
+
+/** Shows what cannot be served: in the log, and in `sluice doctor`. */
+export class ProblemNotes {
+  private problems: ReadonlyMap<string, InventoryProblem> = new Map();
+  private readonly endpoints: RequestEndpoints;
+  /** One after another: each replaces the one before. */
+  private shown: Promise<void> = Promise.resolve();
+
+  constructor(private readonly options: ProblemNotesOptions) {
+    const { bus, targets, version, log: logger } = options;
+    this.endpoints = new RequestEndpoints({
+      bus,
+      name: `applier-${targets}`,
+      version,
+      description: `applies config to ${targets}`,
+      handlers: new Map(),
+      logger,
+    });
+  }
+
+  update(all: readonly InventoryProblem[]): void {
+    const { log } = this.options;
+    const now = new Map(all.map((problem) => [`${problem.object} ${problem.reason}`, problem]));
+    for (const [key, { object, reason, todo }] of now)
+      if (!this.problems.has(key)) log.warn({ object, todo }, `${object} is not served: ${reason}`);
+    for (const [key, { object, reason }] of this.problems)
+      if (!now.has(key)) log.info({ object }, `no longer so: ${object} is not served: ${reason}`);
+    this.problems = now;
+    this.shown = this.shown
+      .then(() => this.endpoints.show({ leading: false, halted: '', answers: false, notes: notesOf(all) }))
+      .catch((error: Error) => log.debug({ error: error.message }, 'sluice doctor cannot be told what is not served'));
+  }
+
+  async close(): Promise<void> {
+    await this.shown;
+    await this.endpoints.close();
+  }
+}
+
+function notesOf(problems: readonly InventoryProblem[]): readonly ServiceNote[] {
+  const notes = problems.slice(0, MOST_NOTES).map(({ object, reason, todo }): ServiceNote => ({
+    state: 'bad',
+    words: `${object} is not served: ${reason}`,
+    todo,
+  }));
+  const more = problems.length - notes.length;
+  if (more === 0) return notes;
+  return [...notes, { state: 'bad', words: `${more} more are not served`, todo: 'see the log of the applier' }];
+}
