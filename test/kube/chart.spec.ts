@@ -110,6 +110,7 @@ describeWith(['helm'], 'the chart', () =>
           ...PLURALS.flatMap((plural) => ['list', 'watch', 'patch'].map((verb) => `${verb} ${plural}.sluice.dev`)),
           ...['list', 'watch', 'create', 'delete'].map((verb) => `${verb} rollouts.sluice.dev`),
           ...[...PLURALS, 'rollouts'].map((plural) => `patch ${plural}.sluice.dev/status`),
+          'create subjectaccessreviews.authorization.k8s.io',
         ],
       ],
       ['merger', []],

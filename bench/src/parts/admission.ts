@@ -67,6 +67,7 @@ async function webhookOf(context: PartContext, authority: TestAuthority): Promis
     port: 0,
     certificate: new Certificate(certFile, keyFile, SILENT, () => undefined),
     desired: desiredState(context.size),
+    mayUse: () => Promise.resolve(true),
     logger: SILENT,
   }).start();
   context.atEnd(() => webhook.close());

@@ -89,6 +89,26 @@ export class Kube {
     return status?.allowed === true;
   }
 
+  /** Whether another user has a right, as the API server decides it. `name`: of the object; empty for all objects. */
+  async mayUser(
+    user: string,
+    groups: readonly string[],
+    { verb, group, resource, namespace, name }: Right & { readonly name: string },
+  ): Promise<boolean> {
+    const [whole, subresource = ''] = resource.split('/');
+    const body = {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SubjectAccessReview',
+      spec: { user, groups, resourceAttributes: { verb, group, resource: whole, subresource, namespace, name } },
+    };
+    const { status } = (await this.connection.ask({
+      method: 'POST',
+      path: '/apis/authorization.k8s.io/v1/subjectaccessreviews',
+      body,
+    })) as { readonly status?: { readonly allowed?: boolean } };
+    return status?.allowed === true;
+  }
+
   /** The names of the Nodes, in order, at most `most`. */
   async nodeNames(most: number): Promise<readonly string[]> {
     const { items = [] } = (await this.connection.get(`/api/v1/nodes?limit=${most}`)) as RawList<V1Node>;

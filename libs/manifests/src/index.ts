@@ -42,6 +42,7 @@ export * from './manifest-file.js';
 export * from './manifest-source.js';
 export * from './path.js';
 export * from './policies.js';
+export { purposesOf, type Purposed } from './purposes.js';
 export * from './schemas.js';
 export * from './selector.js';
 export * from './template.js';

@@ -1,4 +1,5 @@
-export { answerAdmission } from './admission/answer.js';
+export { answerAdmission, rightsNeeded } from './admission/answer.js';
+export type { PurposeRight } from './admission/purpose-rights.js';
 export {
   keptCertificate,
   certificateLine,

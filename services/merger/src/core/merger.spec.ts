@@ -295,7 +295,7 @@ describe('rendering', () => {
     expect(rendered(m.given(left('n1')).when())).toMatchObject([{ change: 'c1', attempt: 3, nodes: 1 }]);
   });
 
-  it('refuses to change the purpose of a committed fragment, and accepts one for a new fragment', () => {
+  it('refuses to add, change or remove the purpose of a committed fragment', () => {
     const m = fleetOf('n0');
     const purposed = (content: string, labels: object) =>
       JSON.stringify({
@@ -304,11 +304,13 @@ describe('rendering', () => {
         metadata: { name: 'motd', labels },
         spec: { nodeSelector: {}, path: '/etc/motd', content },
       });
-    m.commits(1, file('motd', 'x'));
-    const first = m.publishesText(2, purposed('y', { 'sluice.dev/purpose': 'greeting' }));
-    expect(first.at(-1)).toMatchObject({ type: 'config.rendered', problems: [] });
-    m.starts('c2');
-    m.completes('c2');
+    m.publishesText(1, purposed('x', { 'sluice.dev/purpose': 'greeting' }));
+    m.starts('c1');
+    m.completes('c1');
+    const other = m.publishesText(2, purposed('y', { 'sluice.dev/purpose': 'greeting', sdewanPurpose: 'edge' }));
+    expect(other.at(-1)).toMatchObject({
+      problems: [{ field: 'metadata.labels["sdewanPurpose"]', code: 'immutable' }],
+    });
     const takesOver = JSON.stringify({ apply: [JSON.parse(purposed('y', {}))], takeOver: true });
     const taken = m.publishesText(3, takesOver, 'kubernetes');
     expect(taken.at(-1)).toMatchObject({

@@ -4,6 +4,7 @@ import { sha256 } from '../gateway.fixture.js';
 import {
   answerAdmission,
   answerSteering,
+  rightsNeeded,
   contentsOf,
   FINALIZER,
   readReview,
@@ -150,6 +151,71 @@ describe('the answer', () => {
     ).toEqual({
       is: 'allowed',
       warnings: [],
+    });
+  });
+
+  it('refuses to change, add or remove what an object is for', () => {
+    const desired = desiredState(THREE);
+    const rule = (selector: object, labels: object = {}) => ({
+      ...fileOf('one', { nodeSelector: selector }, { labels }),
+      kind: 'CNFRoute',
+    });
+    const edge = { matchLabels: { sdewanPurpose: 'edge' } };
+    const fieldsOf = (before: ReturnType<typeof rule>, now: ReturnType<typeof rule>): unknown => {
+      const answer = answerAdmission({ ...ask('UPDATE', now, before), kind: 'CNFRoute' }, desired);
+      return answer.is === 'invalid'
+        ? answer.reasons.filter(({ code }) => code === 'immutable').map(({ field, message }) => `${field}: ${message}`)
+        : answer.is;
+    };
+    const again = 'delete CNFRoute/one and create it again';
+    expect(fieldsOf(rule(edge), rule({ matchLabels: { sdewanPurpose: 'core' } }))).toEqual([
+      `spec.nodeSelector: selects nodes with the purpose edge, and cannot change to nodes with the purpose core: ${again}`,
+    ]);
+    expect(fieldsOf(rule({}), rule(edge))).toEqual([
+      `spec.nodeSelector: selects nodes with any purpose, and cannot change to nodes with the purpose edge: ${again}`,
+    ]);
+    expect(fieldsOf(rule(edge), rule(edge, { sdewanPurpose: 'edge' }))).toEqual([
+      `metadata.labels["sdewanPurpose"]: is not set and cannot become "edge": ${again}`,
+    ]);
+    const zoned = {
+      matchLabels: { zone: 'a' },
+      matchExpressions: [{ key: 'sdewanPurpose', operator: 'In', values: ['edge'] }],
+    };
+    expect(fieldsOf(rule(edge), rule(zoned))).toEqual([]);
+  });
+
+  it('needs a right for what an object is for, before and after a change', () => {
+    const desired = desiredState(THREE);
+    const route = (selector: object, labels: object = {}) => ({
+      ...fileOf('one', { nodeSelector: selector, dst: 'default', gw: '10.0.0.1' }, { labels }),
+      kind: 'CNFRoute',
+    });
+    const rights = (object?: ReturnType<typeof route>, before?: ReturnType<typeof route>): unknown =>
+      rightsNeeded(
+        {
+          ...ask(object === undefined ? 'DELETE' : before === undefined ? 'CREATE' : 'UPDATE', object, before),
+          kind: (object ?? before)?.kind ?? '',
+        },
+        desired,
+      ).map(({ plural, purpose }) => `${plural} ${purpose}`);
+    const edge = { matchLabels: { sdewanPurpose: 'edge' } };
+    expect(rights(route(edge))).toEqual(['cnfroutes edge']);
+    expect(rights(undefined, route(edge))).toEqual(['cnfroutes edge']);
+    expect(rights(route(edge, { 'sluice.dev/purpose': 'lab' }))).toEqual(['cnfroutes edge', 'cnfroutes lab']);
+    expect(rights(route({}))).toEqual(['cnfroutes ']);
+    expect(rights(route(edge), route({}))).toEqual(['cnfroutes edge', 'cnfroutes ']);
+    expect(rights(route(edge), route(edge))).toEqual([]);
+    const file = fileOf('one');
+    expect(rights(file as never)).toEqual([]);
+    expect(rights(fileOf('one', { nodeSelector: edge }) as never)).toEqual(['files edge']);
+    expect(
+      answerAdmission({ ...ask('CREATE', route(edge)), kind: 'CNFRoute' }, desired, {
+        lacks: { plural: 'cnfroutes', purpose: 'edge' },
+      }),
+    ).toEqual({
+      is: 'forbidden',
+      message:
+        '"mary" may not create CNFRoute/one: it is for the purpose "edge", which needs the right to use cnfroutes.sluice.dev/purpose with the resourceName edge',
     });
   });
 

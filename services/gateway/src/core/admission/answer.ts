@@ -5,6 +5,7 @@ import { previewReview } from './review-preview.js';
 import { checkObject, fragmentOfObject } from '../resource.js';
 import type { AdmissionRequest, WrittenObject } from './request.js';
 import { ALLOWED, type AdmissionAnswer } from './response.js';
+import { purposeRights, withoutRight, type PurposeRight } from './purpose-rights.js';
 import { forbiddenBy } from './rights.js';
 import type { DesiredState } from './desired-state.js';
 
@@ -18,15 +19,16 @@ const [MOST_WARNINGS, MOST_CHARACTERS] = [12, 256];
  * 2. Only errors that no other object could correct are refused: form, immutable fields, missing rights.
  * 3. An error that depends on other objects is a warning: objects arrive one by one, in any order, and the review
  *    checks all of them.
+ * 4. A user without a right is refused, no matter what else the object contains.
  */
 export function answerAdmission(
   request: AdmissionRequest,
   desired: DesiredState,
-  notes: readonly string[] = [],
+  { notes = [], lacks }: AnswerOptions = {},
 ): AdmissionAnswer {
   const { object, before } = request;
-  if (object?.deleting === true || (object !== undefined && before !== undefined && isSameContent(object, before)))
-    return ALLOWED;
+  if (changesNothing(request)) return ALLOWED;
+  if (lacks !== undefined) return { is: 'forbidden', message: withoutRight(request, lacks) };
   const checked = object === undefined ? undefined : checkObject(object);
   const id = `${request.kind}/${request.name}`;
   // A fragment without an object may have been committed from another source.
@@ -49,6 +51,24 @@ export function answerAdmission(
     warnings: warningsOf([...previewReview(id, now, desired).map((reason) => lineOf(reason, id)), ...notes]),
   };
 }
+
+export interface AnswerOptions {
+  /** More warnings. */
+  readonly notes?: readonly string[];
+  /** One of the rights that `rightsNeeded` names, if the user does not have it. */
+  readonly lacks?: PurposeRight | undefined;
+}
+
+/** The rights that the API server has to decide before a request can be answered. */
+export function rightsNeeded(request: AdmissionRequest, desired: DesiredState): readonly PurposeRight[] {
+  const { kind, name, object, before } = request;
+  if (changesNothing(request)) return [];
+  // A fragment without an object may have been committed from another source.
+  return purposeRights(kind, { before: before ?? desired.get(`${kind}/${name}`), now: object });
+}
+
+const changesNothing = ({ object, before }: AdmissionRequest): boolean =>
+  object?.deleting === true || (object !== undefined && before !== undefined && isSameContent(object, before));
 
 const isSameContent = (one: WrittenObject, other: WrittenObject): boolean =>
   isSame([one.spec, one.labels], [other.spec, other.labels]);

@@ -20,6 +20,7 @@ import {
 } from '#libs/testing';
 import { GatewaySession } from '../session.js';
 import { Admission } from './admission.js';
+import { describePurposes } from './purposes.fixture.js';
 
 const DEFINITIONS = resolve(__dirname, '../../../../../deploy/crds');
 const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
@@ -311,23 +312,7 @@ describeOnKube('admission on an API server', (world) => {
     expect((await apply(file('right', { path: '/etc/left' }))).code).toBe(200);
   });
 
-  it('does not allow changing a purpose', async () => {
-    await apply(file('purposed', {}));
-    expect((await apply(file('purposed', {}, { 'sluice.dev/purpose': 'edge' }))).code).toBe(200);
-    for (const labels of [{ 'sluice.dev/purpose': 'core' }, { 'sluice.dev/purpose': '' }]) {
-      expect(await apply(file('purposed', {}, labels))).toMatchObject({
-        code: 422,
-        message: expect.stringMatching(
-          /metadata\.labels\["sluice\.dev\/purpose"\]: is "edge" and cannot change to/,
-        ) as string,
-      });
-    }
-    expect(await apply(file('purposed', {}, { team: 'a' }))).toMatchObject({
-      code: 422,
-      message: expect.stringMatching(/cannot be removed: delete File\/purposed/) as string,
-    });
-    expect((await apply(file('purposed', { content: 'new' }, { 'sluice.dev/purpose': 'edge' }))).code).toBe(200);
-  });
+  describePurposes(world, { apply, dryRun, remove, untilAnswer });
 
   describe('for a pool with editors', () => {
     const edge = (spec: object): WrittenObject =>

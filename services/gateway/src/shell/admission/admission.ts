@@ -1,3 +1,4 @@
+import { API_GROUP } from '#libs/manifests';
 import type { ServiceNotes } from '#libs/nats';
 import { certificateLine, DesiredState, type CertificateStatus } from '../../core/index.js';
 import type { GatewayParts } from '../session.js';
@@ -33,6 +34,14 @@ export class Admission {
       port,
       certificate,
       desired: this.desired,
+      mayUse: ({ user, groups }, { plural, purpose }) =>
+        parts.kube.mayUser(user, groups, {
+          verb: 'use',
+          group: API_GROUP,
+          resource: `${plural}/purpose`,
+          namespace: '',
+          name: purpose,
+        }),
       logger,
       ...(lookMs === undefined ? {} : { lookMs }),
     });

@@ -29,6 +29,7 @@ describe('the webhook', () => {
       port: 0,
       certificate: new Certificate(certFile, keyFile, SILENT, () => undefined),
       desired: wanted,
+      mayUse: () => Promise.resolve(true),
       logger: SILENT,
       lookMs: 20,
     }).start();
@@ -178,6 +179,7 @@ it('without a certificate, listens as soon as there is one, and says what is mis
     port: 0,
     certificate,
     desired: new DesiredState(),
+    mayUse: () => Promise.resolve(true),
     logger: SILENT,
     lookMs: 20,
   }).start();

@@ -10,8 +10,11 @@ import {
   certificateLine,
   readReview,
   reviewOf,
+  rightsNeeded,
+  type AdmissionAnswer,
   type AdmissionRequest,
   type CertificateStatus,
+  type PurposeRight,
   type RolloutRequest,
   type DesiredState,
 } from '../../core/index.js';
@@ -38,10 +41,14 @@ export interface WebhookOptions {
   readonly port: number;
   readonly certificate: Certificate;
   readonly desired: DesiredState;
+  /** Asks the API server. */
+  readonly mayUse: (who: Requester, right: PurposeRight) => Promise<boolean>;
   readonly logger: Logger;
   /** How often to check for a new certificate. */
   readonly lookMs?: number;
 }
+
+export type Requester = Pick<AdmissionRequest, 'user' | 'groups'>;
 
 const LOOK_MS = 10_000;
 /** The new and the old object, each as large as etcd accepts, and the review around them. */
@@ -118,7 +125,7 @@ export class Webhook {
         return tell(response, 404, 'text/plain', `use POST ${WEBHOOK_PATH} or GET /healthz\n`);
       const body = await bodyOf(request);
       if (body === undefined) return tell(response, 413, 'text/plain', `the body has more than ${MOST_BYTES} bytes\n`);
-      this.tellReview(response, body);
+      await this.tellReview(response, body);
     } catch (error) {
       this.options.logger.error({ error }, 'a request of the API server failed');
       if (!response.headersSent) tell(response, 500, 'text/plain', `${(error as Error).message}\n`);
@@ -136,7 +143,7 @@ export class Webhook {
     );
   }
 
-  private tellReview(response: ServerResponse, body: string): void {
+  private async tellReview(response: ServerResponse, body: string): Promise<void> {
     const request = readReview(parsed(body));
     if (request === undefined)
       return tell(response, 400, 'text/plain', 'the body is not an AdmissionReview of admission.k8s.io/v1\n');
@@ -146,12 +153,24 @@ export class Webhook {
         ? ({ is: 'allowed', warnings: [] } as const)
         : isRollout(request)
           ? answerSteering(request, this.options.desired)
-          : answerAdmission(request, this.options.desired, trouble === '' ? [] : [trouble]);
+          : await this.answer(request, trouble === '' ? [] : [trouble]);
     const review = reviewOf(request, answer);
     // Without an answer, the failure policy of the webhook decides.
     if (review === undefined) return tell(response, 503, 'text/plain', 'still reading the desired state\n');
     if (answer.is !== 'allowed') this.options.logger.info({ ...about(request), because: answer.is }, 'refused');
     tell(response, 200, 'application/json', JSON.stringify(review));
+  }
+
+  private async answer(request: AdmissionRequest, notes: readonly string[]): Promise<AdmissionAnswer> {
+    const { desired, mayUse, logger } = this.options;
+    try {
+      for (const right of rightsNeeded(request, desired))
+        if (!(await mayUse(request, right))) return answerAdmission(request, desired, { lacks: right });
+    } catch (error) {
+      logger.warn({ error }, 'the API server does not say who may use which purpose');
+      return { is: 'unready' };
+    }
+    return answerAdmission(request, desired, { notes });
   }
 }
 
