@@ -1,6 +1,7 @@
 import type { Logger } from '#libs/process';
-import { functionTarget } from '../../../services/applier/src/shell/targets/index.js';
+import { clusterTarget, functionTarget } from '../../../services/applier/src/shell/targets/index.js';
 import { UsageError } from '../output/exit.js';
+import { readClusters } from './cluster-inventory.js';
 import { fileInventory } from './file-inventory.js';
 import { readFunctions } from './function-inventory.js';
 import type { Inventory } from './inventory.js';
@@ -44,5 +45,7 @@ export async function inventoryOf(flags: InventoryFlags, { log, env }: Inventory
     throw new UsageError(
       `--targets ${name} needs --inventory FILE, a file that lists the ${name}, or --pods, to find them in Kubernetes`,
     );
-  return fileInventory({ name, file, read: readFunctions, target: functionTarget, log });
+  return name === 'clusters'
+    ? fileInventory({ name, file, read: readClusters, target: clusterTarget, log })
+    : fileInventory({ name, file, read: readFunctions, target: functionTarget, log });
 }
