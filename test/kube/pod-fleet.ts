@@ -197,7 +197,7 @@ export class PodFleet {
 const CONTAINERS = { containers: [{ name: 'c', image: 'x' }] };
 
 /** Like `kubectl apply -f`. */
-export async function applyManifests({ api }: KubeCluster, file: string): Promise<void> {
+export async function applyManifests({ api }: Pick<KubeCluster, 'api'>, file: string): Promise<void> {
   const places: Readonly<Record<string, string>> = {
     ServiceAccount: '/api/v1/namespaces/sluice/serviceaccounts',
     ClusterRole: '/apis/rbac.authorization.k8s.io/v1/clusterroles',

@@ -19,7 +19,7 @@ const OF_MACHINES = [
   'updateGrub',
 ];
 /** What only the applier of targets has. */
-const OF_TARGETS = ['inventory', 'checkSeconds', 'pods', 'kubeconfig', 'kubeContext', 'namespace', 'selector'];
+const OF_TARGETS = ['inventory', 'checkSeconds', 'pods', 'hub', 'kubeconfig', 'kubeContext', 'namespace', 'selector'];
 
 /** Refuses flags of `sluice applier` that would be ignored. Variables may be set for other programs. */
 export function refuseIgnoredFlags(command: Command, targets: string | undefined): void {

@@ -4,6 +4,7 @@ import { UsageError } from '../output/exit.js';
 import { readClusters } from './cluster-inventory.js';
 import { fileInventory } from './file-inventory.js';
 import { readFunctions } from './function-inventory.js';
+import { hubInventory } from './hub-inventory.js';
 import type { Inventory } from './inventory.js';
 import { podInventory } from './pod-inventory.js';
 
@@ -12,6 +13,7 @@ export interface InventoryFlags {
   readonly targets: string;
   readonly inventory?: string;
   readonly pods?: boolean;
+  readonly hub?: boolean;
   readonly kubeconfig?: string;
   readonly kubeContext?: string;
   readonly namespace?: string;
@@ -31,21 +33,30 @@ const OF_KUBERNETES = {
   namespace: '--namespace',
   selector: '--selector',
 } as const;
+/** How the targets of each kind are found in Kubernetes. */
+const IN_KUBERNETES = { functions: 'pods', clusters: 'hub' } as const;
+type Kind = keyof typeof IN_KUBERNETES;
 
 /** What lists the targets. Throws UsageError if it is missing, or wrong now. */
 export async function inventoryOf(flags: InventoryFlags, { log, env }: InventoryParts): Promise<Inventory> {
-  const { targets: name, inventory: file, pods = false, kubeconfig, kubeContext: context, namespace, selector } = flags;
-  if (pods && file !== undefined) throw new UsageError('--pods and --inventory are two lists: use one of them');
-  if (pods) return podInventory({ kubeconfig, context, namespace, selector: selector ?? PURPOSE_LABEL, log, env });
-  const flag = Object.entries(OF_KUBERNETES).find(
-    ([one]) => flags[one as keyof typeof OF_KUBERNETES] !== undefined,
-  )?.[1];
-  if (flag !== undefined) throw new UsageError(`${flag} is only for --pods: add --pods, or leave it out`);
+  const { targets: name, inventory: file, kubeconfig, kubeContext: context, namespace, selector } = flags;
+  const own = IN_KUBERNETES[name as Kind];
+  const other = own === 'pods' ? 'hub' : 'pods';
+  if (flags[other] === true) throw new UsageError(`--${other} is not for --targets ${name}: use --${own}`);
+  const isFound = flags[own] === true;
+  if (isFound && file !== undefined) throw new UsageError(`--${own} and --inventory are two lists: use one of them`);
+  if (isFound && own === 'hub') {
+    if (selector !== undefined) throw new UsageError('--selector is only for --pods: leave it out');
+    return hubInventory({ kubeconfig, context, namespace, log, env });
+  }
+  if (isFound) return podInventory({ kubeconfig, context, namespace, selector: selector ?? PURPOSE_LABEL, log, env });
+  const given = Object.entries(OF_KUBERNETES).find(([one]) => flags[one as keyof typeof OF_KUBERNETES] !== undefined);
+  if (given !== undefined) throw new UsageError(`${given[1]} is only for --${own}: add --${own}, or leave it out`);
   if (file === undefined)
     throw new UsageError(
-      `--targets ${name} needs --inventory FILE, a file that lists the ${name}, or --pods, to find them in Kubernetes`,
+      `--targets ${name} needs --inventory FILE, a file that lists the ${name}, or --${own}, to find them in Kubernetes`,
     );
-  return name === 'clusters'
+  return own === 'hub'
     ? fileInventory({ name, file, read: readClusters, target: clusterTarget, log })
     : fileInventory({ name, file, read: readFunctions, target: functionTarget, log });
 }

@@ -15,11 +15,15 @@ const OPTIONS: readonly Option[] = [
     'with --targets functions: find the replicas in Kubernetes, by the labels of their pods, instead of in a file',
   ),
   new Option(
-    '--kubeconfig <file>',
-    'with --pods: the kubeconfig (default: the one that kubectl uses, or the service account of the pod)',
+    '--hub',
+    'with --targets clusters: find the clusters on a hub, which has their Cluster API objects or Secrets with kubeconfigs',
   ),
-  new Option('--kube-context <name>', 'with --pods: the context of the kubeconfig (default: its current one)'),
-  new Option('--namespace <name>', 'with --pods: only pods of this namespace (default: all)'),
+  new Option(
+    '--kubeconfig <file>',
+    'with --pods or --hub: the kubeconfig (default: the one that kubectl uses, or the service account of the pod)',
+  ),
+  new Option('--kube-context <name>', 'with --pods or --hub: the context of the kubeconfig (default: its current one)'),
+  new Option('--namespace <name>', 'with --pods or --hub: only this namespace (default: all)'),
   new Option(
     '--selector <labels>',
     'with --pods: only pods with these labels, as kubectl writes them (default: sdewanPurpose)',

@@ -87,6 +87,11 @@ export class KubeConnection {
     return this.config.getCurrentCluster()?.server ?? '';
   }
 
+  /** The URL of the API server in another kubeconfig, written in one way. Throws KubeConfigError. */
+  serverIn(kubeconfig: string): string {
+    return new URL(parseKubeconfig(this.client, kubeconfig).getCurrentCluster()?.server ?? '').href;
+  }
+
   /** The JSON of the answer. Throws KubeError if the server refuses, KubeUnreachableError if it does not answer. */
   ask(request: KubeRequest): Promise<unknown> {
     return request.isOfMany === true ? this.turns.take(() => this.perform(request)) : this.perform(request);

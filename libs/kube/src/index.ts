@@ -6,6 +6,7 @@ export { rightsWords, rightWords, type Right } from './request-rights.js';
 export { kindPath, type CustomObject, type ObjectOutcome } from './custom-objects.js';
 export type { ObjectEvent } from './events.js';
 export type { EvictionOutcome, PodBudget } from './eviction.js';
+export { CREDENTIAL_LABEL, type HubCluster } from './hub-clusters.js';
 export { Kube, type NodeListener } from './kube.js';
 export type { KubeNode, NodeChange, WriteOutcome } from './nodes.js';
 export type { KubePausable, PausableChange, PausableName } from './pausables.js';

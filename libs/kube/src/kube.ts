@@ -14,6 +14,7 @@ import { applyDefinition, lookAtDefinition, readSchemas } from './definitions.js
 import { deletePod, evictPod, type RawBudget } from './eviction.js';
 import { tellEvent } from './events.js';
 import { Follower, type FollowerOptions } from './follower.js';
+import { followCredentials, followHubClusters, followOwnKubeconfigs, hasCluster } from './hub-clusters.js';
 import { nodeOf, readNode, writeNode, type KubeNode } from './nodes.js';
 import type { RawList, RawObject } from './objects.js';
 import { readPausable, writePausable } from './pausables.js';
@@ -48,6 +49,10 @@ export class Kube {
   readonly tryPodChoice = this.with(tryPodChoice);
   readonly podReplica = this.with(readPodReplica);
   readonly followSecret = this.with(followSecret);
+  readonly followHubClusters = this.with(followHubClusters);
+  readonly followOwnKubeconfigs = this.with(followOwnKubeconfigs);
+  readonly followCredentials = this.with(followCredentials);
+  readonly hasCluster = this.with(hasCluster);
 
   private constructor(private readonly connection: KubeConnection) {}
 
@@ -58,6 +63,11 @@ export class Kube {
 
   get server(): string {
     return this.connection.server;
+  }
+
+  /** The URL of the API server in a kubeconfig for another cluster. Throws KubeConfigError. */
+  serverIn(kubeconfig: string): string {
+    return this.connection.serverIn(kubeconfig);
   }
 
   close(): Promise<void> {

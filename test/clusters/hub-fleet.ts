@@ -1,0 +1,158 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connectFleet, type FleetClient } from '#libs/client';
+import { SERVICES, type NodeView } from '#libs/contracts';
+import { startNatsServer, until, type LeanCluster, type NatsServer } from '#libs/testing';
+import { run, type CommandOutput } from '../e2e/fleet.js';
+import { Processes, ROOT, SLUICE } from '../e2e/processes.js';
+import { applyManifests } from '../kube/pod-fleet.js';
+
+export const NAMESPACE = 'fleet';
+const SECRETS = `/api/v1/namespaces/${NAMESPACE}/secrets`;
+export const CLUSTERS = `/apis/cluster.x-k8s.io/v1beta2/namespaces/${NAMESPACE}/clusters`;
+
+/** As much of Cluster API as a test plays: the definition of a Cluster, without its schema. */
+const DEFINITION = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: {
+    name: 'clusters.cluster.x-k8s.io',
+    annotations: { 'api-approved.kubernetes.io': 'unapproved, for a test' },
+  },
+  spec: {
+    group: 'cluster.x-k8s.io',
+    scope: 'Namespaced',
+    names: { plural: 'clusters', singular: 'cluster', kind: 'Cluster', listKind: 'ClusterList' },
+    versions: [
+      {
+        name: 'v1beta2',
+        served: true,
+        storage: true,
+        subresources: { status: {} },
+        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+      },
+    ],
+  },
+};
+
+/** A hub with Clusters, and an applier that finds them there, with no more rights than the documentation gives it. */
+export class HubFleet {
+  private constructor(
+    private readonly folder: string,
+    private readonly hub: LeanCluster,
+    private readonly server: NatsServer,
+    readonly client: FleetClient,
+    readonly processes: Processes,
+    private readonly env: NodeJS.ProcessEnv,
+  ) {}
+
+  static async start(hub: LeanCluster): Promise<HubFleet> {
+    const folder = mkdtempSync(join(tmpdir(), 'sluice-hub-'));
+    mkdirSync(join(folder, 'logs'));
+    for (const name of [NAMESPACE, 'sluice']) await hub.api.create('/api/v1/namespaces', { metadata: { name } });
+    await applyManifests(hub, join(ROOT, 'deploy/targets/clusters-on-a-hub.yaml'));
+    const account = '/api/v1/namespaces/sluice/serviceaccounts/sluice-clusters/token';
+    const { status } = await hub.api.create(account, { spec: {} });
+    const { token } = status as { readonly token: string };
+    writeFileSync(join(folder, 'hub.kubeconfig'), hub.kubeconfig({ token }));
+    const server = await startNatsServer();
+    const env = { ...process.env, NATS_URL: server.url, NO_COLOR: '1', USER: 'somebody', SLUICE_SILENT_SECONDS: '4' };
+    const processes = new Processes(join(folder, 'logs'), env);
+    const client = await connectFleet({ servers: [server.url] });
+    const fleet = new HubFleet(folder, hub, server, client, processes, env);
+    processes.start('services', ['service', ...SERVICES]);
+    const place = ['--hub', '--kubeconfig', join(folder, 'hub.kubeconfig'), '--state', join(folder, 'state')];
+    const intervals = ['--heartbeat-seconds', '1', '--check-seconds', '1'];
+    processes.start('applier', ['applier', '--targets', 'clusters', ...place, ...intervals]);
+    return fleet;
+  }
+
+  /** Cluster API is installed. */
+  async install(): Promise<void> {
+    await this.hub.api.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', DEFINITION);
+    await until(async () => (await this.hub.api.call('GET', CLUSTERS)).code === 200, 'Clusters are served');
+  }
+
+  get log(): string {
+    return readFileSync(join(this.folder, 'logs', 'applier.log'), 'utf8');
+  }
+
+  async cluster(name: string, metadata: object = {}): Promise<void> {
+    const labels = { kind: 'cluster' };
+    await this.hub.api.create(CLUSTERS, {
+      apiVersion: 'cluster.x-k8s.io/v1beta2',
+      kind: 'Cluster',
+      metadata: { name, labels, ...metadata },
+    });
+  }
+
+  async ready(name: string, isReady = true): Promise<void> {
+    const conditions = [
+      { type: 'ControlPlaneAvailable', status: isReady ? 'True' : 'False', reason: 'Test', message: '' },
+    ];
+    await this.hub.api.patch(`${CLUSTERS}/${name}/status`, {
+      status: { initialization: { controlPlaneInitialized: true }, conditions },
+    });
+  }
+
+  /** As Cluster API makes it, or for Sluice. */
+  async secret(name: string, kubeconfig: string, labels: object): Promise<void> {
+    await this.hub.api.create(SECRETS, { metadata: { name, labels }, stringData: { value: kubeconfig } });
+  }
+
+  async own(cluster: string, kubeconfig: string): Promise<void> {
+    await this.secret(`${cluster}-kubeconfig`, kubeconfig, { 'cluster.x-k8s.io/cluster-name': cluster });
+  }
+
+  async replace(name: string, kubeconfig: string): Promise<void> {
+    await this.hub.api.patch(`${SECRETS}/${name}`, { stringData: { value: kubeconfig } });
+  }
+
+  async remove(path: string): Promise<void> {
+    await this.hub.api.remove(path);
+  }
+
+  async removeSecret(name: string): Promise<void> {
+    await this.remove(`${SECRETS}/${name}`);
+  }
+
+  /** Waits until the nodes that did not leave have these states. */
+  async untilNodes(wanted: Readonly<Record<string, string>>): Promise<void> {
+    let nodes: Readonly<Record<string, string>> = {};
+    await until(async () => {
+      const views = await this.client.list('nodes').catch(() => new Map<string, NodeView>());
+      const present = [...views.values()].filter(({ state }) => state !== 'gone');
+      nodes = Object.fromEntries(present.map(({ node, state }): [string, string] => [node, state]).sort());
+      return JSON.stringify(nodes) === JSON.stringify(wanted);
+    }, 'the nodes are as wanted').catch((error: Error) => {
+      throw new Error(`${error.message}: ${JSON.stringify(nodes)}, wanted ${JSON.stringify(wanted)}\n${this.log}`);
+    });
+  }
+
+  cli(...args: readonly string[]): Promise<CommandOutput> {
+    return run(process.execPath, [SLUICE, ...args], { env: this.env, cwd: this.folder });
+  }
+
+  async apply(...manifests: readonly object[]): Promise<CommandOutput> {
+    writeFileSync(join(this.folder, 'm.yaml'), manifests.map((manifest) => JSON.stringify(manifest)).join('\n---\n'));
+    return this.cli('apply', '-f', 'm.yaml', '--wait');
+  }
+
+  /** Waits until `sluice doctor` says this, or does not. */
+  async untilDoctor(words: string, isSaid = true): Promise<void> {
+    await until(
+      async () => (await this.cli('doctor')).stdout.includes(words) === isSaid,
+      `doctor: ${words}`,
+      60_000,
+      200,
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.processes.stopAll();
+    await this.client.close();
+    await this.server.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
