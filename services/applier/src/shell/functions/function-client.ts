@@ -6,7 +6,7 @@ import { RefusedError, UnreachableError } from '../ports.js';
 export interface FunctionAddress {
   /** The place of its LuCI, such as `https://10-0-0-7.sdewan.pod.cluster.local/cgi-bin/luci`. */
   readonly baseUrl: string;
-  /** Where to connect, if the host of the URL is only the name in its certificate. Default: what the host resolves to. */
+  /** Where to connect, if the host of the URL is only a name in its certificate. Default: what it resolves to. */
   readonly ip?: string | undefined;
   readonly user: string;
   readonly password: string;

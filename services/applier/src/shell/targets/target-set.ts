@@ -159,7 +159,7 @@ class Slot {
 
   private async end(running: RunningTarget): Promise<void> {
     this.current = undefined;
-    // With other settings, this copy continues the lease. What is no target any more has none.
+    // With other settings, this copy continues the lease. A target that left has none.
     const isAtOnce = this.wanted !== undefined || !this.isListed;
     await running.stop(isAtOnce ? AbortSignal.abort() : this.stopping);
   }
