@@ -10,6 +10,8 @@ it.each([
   [{ targets: 'clusters', pods: true }, '--pods is not for --targets clusters: use --hub'],
   [{ targets: 'clusters', hub: true, selector: 'a' }, '--selector is only for --pods: leave it out'],
   [{ targets: 'clusters', hub: true, kubeconfig: '/none' }, 'the path of the kubeconfig names /none'],
+  [{ targets: 'fleets' }, '--targets fleets needs --inventory FILE, a file that lists the fleets'],
+  [{ targets: 'fleets', hub: true }, '--hub is not for --targets fleets: leave it out'],
   [{ pods: true, kubeconfig: '/none' }, 'the path of the kubeconfig names /none, which does not exist'],
 ])('flags %j are refused', async (flags: Partial<InventoryFlags>, message) => {
   await expect(inventoryOf({ targets: 'functions', ...flags }, { log: SILENT, env: {} })).rejects.toThrow(message);

@@ -1,8 +1,9 @@
 import type { Logger } from '#libs/process';
-import { clusterTarget, functionTarget } from '../../../services/applier/src/shell/targets/index.js';
+import { clusterTarget, fleetTarget, functionTarget } from '../../../services/applier/src/shell/targets/index.js';
 import { UsageError } from '../output/exit.js';
 import { readClusters } from './cluster-inventory.js';
 import { fileInventory } from './file-inventory.js';
+import { readFleets } from './fleet-inventory.js';
 import { readFunctions } from './function-inventory.js';
 import { hubInventory } from './hub-inventory.js';
 import type { Inventory } from './inventory.js';
@@ -33,6 +34,7 @@ const OF_KUBERNETES = {
   namespace: '--namespace',
   selector: '--selector',
 } as const;
+const ELSEWHERE = { ...OF_KUBERNETES, pods: '--pods', hub: '--hub' } as const;
 /** How the targets of each kind are found in Kubernetes. */
 const IN_KUBERNETES = { functions: 'pods', clusters: 'hub' } as const;
 type Kind = keyof typeof IN_KUBERNETES;
@@ -40,6 +42,7 @@ type Kind = keyof typeof IN_KUBERNETES;
 /** What lists the targets. Throws UsageError if it is missing, or wrong now. */
 export async function inventoryOf(flags: InventoryFlags, { log, env }: InventoryParts): Promise<Inventory> {
   const { targets: name, inventory: file, kubeconfig, kubeContext: context, namespace, selector } = flags;
+  if (name === 'fleets') return fleetsOf(flags, log);
   const own = IN_KUBERNETES[name as Kind];
   const other = own === 'pods' ? 'hub' : 'pods';
   if (flags[other] === true) throw new UsageError(`--${other} is not for --targets ${name}: use --${own}`);
@@ -59,4 +62,14 @@ export async function inventoryOf(flags: InventoryFlags, { log, env }: Inventory
   return own === 'hub'
     ? fileInventory({ name, file, read: readClusters, target: clusterTarget, log })
     : fileInventory({ name, file, read: readFunctions, target: functionTarget, log });
+}
+
+/** Fleets are not found in Kubernetes. */
+function fleetsOf(flags: InventoryFlags, log: Logger): Inventory {
+  const { targets: name, inventory: file } = flags;
+  const given = Object.entries(ELSEWHERE).find(([one]) => flags[one as keyof typeof ELSEWHERE] !== undefined);
+  if (given !== undefined) throw new UsageError(`${given[1]} is not for --targets ${name}: leave it out`);
+  if (file === undefined)
+    throw new UsageError(`--targets ${name} needs --inventory FILE, a file that lists the ${name}`);
+  return fileInventory({ name, file, read: readFleets, target: fleetTarget, log });
 }

@@ -8,7 +8,7 @@ const OPTIONS: readonly Option[] = [
   new Option(
     '--targets <what>',
     'serve targets that cannot run an applier themselves, instead of this machine. Several copies share them',
-  ).choices(['functions', 'clusters']),
+  ).choices(['functions', 'clusters', 'fleets']),
   new Option('--inventory <file>', 'with --targets: a YAML file that lists them. It is read again when it changes'),
   new Option(
     '--pods',
