@@ -17,6 +17,7 @@ import { rollout10k } from './rollout-10k.js';
 import { rss } from './rss.js';
 import { scale } from './scale.js';
 import { smallChange } from './small-change.js';
+import { targets } from './targets.js';
 
 /** In the order in which they run: first those that need no server. */
 export const PARTS: readonly Part[] = [
@@ -35,6 +36,7 @@ export const PARTS: readonly Part[] = [
   cli,
   drains,
   kubeNodes,
+  targets,
   peer,
   scale,
   replicas,
