@@ -70,7 +70,7 @@ it('stops at the first fleet that rolls a change back, which is then known-bad',
   const bad = await hub.apply(change('motd', greeting('goodbye'), greets));
   const view = await hub.ended(bad);
   expect(view.outcome).toBe('reverted');
-  expect(view.reason).toContain('invalid');
+  expect(view.reason).toMatch(/^america is invalid: c\d+ was reverted there: america-\d\d is invalid: the probe motd/);
   expect((await spans()).length - before).toBe(1);
   for (const region of regions)
     expect(region.contents('/etc/motd.conf')).toEqual(region.nodes.map((node) => `hello from ${node}\n`));

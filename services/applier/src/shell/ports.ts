@@ -120,6 +120,8 @@ export interface Backend {
   isForgotten?(entry: ConfigEntry): Promise<boolean>;
   /** The name of the entry for people: a path, or `Kind/name`. */
   title(entry: ConfigEntry): string;
+  /** Nobody has written its entries, so messages do not name them. */
+  readonly isInternal?: true;
 }
 
 /** A line in the registry of backends. */

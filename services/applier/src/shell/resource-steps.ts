@@ -153,9 +153,8 @@ export class ResourceSteps {
         neverRan = error instanceof NeverRanError;
         throw error;
       });
-    const refusal = await refused(withPath(entry), () =>
-      isRollback === true ? this.storage.rollBackWith(noting) : noting(),
-    );
+    const where = this.backends.get(entry.kind)?.isInternal === true ? '' : withPath(entry);
+    const refusal = await refused(where, () => (isRollback === true ? this.storage.rollBackWith(noting) : noting()));
     return refusal !== undefined && neverRan ? { ...refusal, neverRan } : refusal;
   }
 

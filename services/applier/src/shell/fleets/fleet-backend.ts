@@ -88,6 +88,7 @@ export class FleetBackend implements Backend {
 /** Publishes what was collected, and waits until its rollout in the other fleet has ended. */
 export class FleetPublication implements Backend {
   readonly kind = PUBLISH_KIND;
+  readonly isInternal = true;
   readonly resources = fleetResources;
 
   constructor(private readonly changes: FleetChanges) {}
