@@ -7,6 +7,8 @@ import type { KubeApi, KubeObject } from './kube-api.js';
 
 /** Definitions of other projects, each unchanged. */
 export const OTHER_DEFINITIONS = sources('definitions');
+/** Those of Flux. */
+export const FLUX_DEFINITIONS = sources('flux-definitions');
 
 const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 
