@@ -5,6 +5,7 @@ export * from './immutable.js';
 export * from './json-form.js';
 export * from './lean.js';
 export * from './kinds/bgp-peering.js';
+export * from './kinds/cluster/flux-sync.js';
 export * from './kinds/cluster/kube-objects.js';
 export * from './kinds/directory.js';
 export * from './kinds/disruption-policy.js';

@@ -109,6 +109,19 @@ export const SPECS: Readonly<Record<string, Example>> = {
       },
     ],
   },
+  FluxSync: {
+    nodeSelector: NOBODY,
+    git: { url: 'https://example.com/fuzz', commit: '0'.repeat(40), branch: 'main', secret: 'fuzz' },
+    namespace: 'fuzz',
+    path: './clusters/{{ node.name }}',
+    prune: true,
+    interval: '5m',
+    timeout: '3m',
+    healthChecks: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'a', namespace: 'fuzz' }],
+    targetNamespace: 'fuzz',
+    serviceAccount: 'fuzz',
+    substitute: { NODE: '{{ node.name }}' },
+  },
 };
 
 const SOURCES = ['fuzz', 'fuzz', 'fuzz', 'UPPER', 'a.b.c', '__proto__', '-', 'ü', 'x'.repeat(200)];

@@ -50,6 +50,7 @@ const NAMES: Readonly<Record<string, Naming>> = {
   NetworkFirewallRule: ['networkfirewallrules', 'snfwrule', 'From:.spec.src', 'To:.spec.dest', 'Target:.spec.target'],
   SdewanApplication: ['sdewanapplications', 'ssdapp', 'Addresses:.spec.iplist'],
   KubeObjects: ['kubeobjects', 'skobj'],
+  FluxSync: ['fluxsyncs', 'sflux', 'Git:.spec.git.commit', 'OCI:.spec.oci.digest', 'Path:.spec.path'],
   CNFService: ['cnfservices', 'scnfsvc', 'Service:.spec.fullname', 'Port:.spec.dport'],
   CNFLocalService: ['cnflocalservices', 'scnflsvc', 'Local:.spec.localservice', 'Remote:.spec.remoteservice'],
   CNFHubSite: ['cnfhubsites', 'scnfhub', 'Type:.spec.type', 'Site:.spec.site', 'Subnet:.spec.subnet'],

@@ -1,4 +1,5 @@
 import { bgpPeering } from './bgp-peering.js';
+import { fluxSync } from './cluster/flux-sync.js';
 import { kubeObjects } from './cluster/kube-objects.js';
 import { directory } from './directory.js';
 import { disruptionPolicy } from './disruption-policy.js';
@@ -37,6 +38,7 @@ export const KINDS: readonly Kind[] = [
   bgpPeering,
   ...functionKinds,
   kubeObjects,
+  fluxSync,
   ...compositeKinds,
   resolvedName,
   fleetChange,

@@ -53,6 +53,7 @@ const RULES: ReadonlyMap<string, KindRules> = new Map<string, KindRules>([
   ['KernelArguments', { own: () => BOOT, always: 'kernel arguments need a reboot' }],
   ['Exec', { own: nothing }],
   ['KubeObjects', { own: nothing, always: 'the cluster itself carries out what changes' }],
+  ['FluxSync', { own: nothing, always: 'Flux in the cluster carries out what changes' }],
   ['Probe', { own: nothing, always: 'a probe changes nothing' }],
   ['FleetChange', { own: nothing, always: 'the other fleet plans the actions of its nodes' }],
   ...NETWORK_KINDS.map((kind): [string, KindRules] => [kind, network(kind)]),
