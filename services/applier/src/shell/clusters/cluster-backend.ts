@@ -1,13 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Config, ConfigEntry } from '#libs/contracts';
-import { groupKindOf, kubeObjectsOf, type KubeManifest } from '#libs/manifests/lean';
+import { groupKindOf, type KubeManifest } from '#libs/manifests/lean';
 import type { LiveObject } from '#libs/kube/lean';
 import type { Json, Original, Originals } from '../../core/index.js';
 import { RefusedError, type Backend, type CheckContext } from '../ports.js';
 import type { ApplySetParent } from './apply-set.js';
 import { conflictsIn, isOfNamespace, refusalFrom, type FieldConflict } from './cluster-calls.js';
-import { CLUSTER_KINDS, idInKey, KUBE_OBJECTS, objectOf, resources, type ObjectEntry } from './cluster-kinds.js';
+import { idInKey, KUBE_OBJECTS, objectOf, objectsIn, resources, type ObjectEntry } from './cluster-kinds.js';
 import { conflictRefusal, requireScope, type ClusterObjects } from './cluster-objects.js';
+import { fluxStatus } from './flux-status.js';
 import { kstatus, type ObjectStatus } from './kstatus.js';
 import type { ObjectWatches } from './object-watches.js';
 import { packedObject, packedOf } from './packed-object.js';
@@ -15,7 +16,7 @@ import { packedObject, packedOf } from './packed-object.js';
 /** How long one look at objects that are not ready may take, and how often those without a watch are read. */
 const LOOK_MS = 1_000;
 
-/** The objects of one cluster. */
+/** The objects of one cluster, whatever kind of fragment they come from. */
 export class ClusterBackend implements Backend {
   readonly kind = KUBE_OBJECTS;
   readonly isIndependent = true;
@@ -38,7 +39,7 @@ export class ClusterBackend implements Backend {
     // Once per lease, which has many objects.
     if (this.checking !== checked) await this.parent.requireOwn();
     this.checking = checked;
-    this.inUse = [...objectsIn(config), ...objectsIn(from)];
+    this.inUse = [...manifestsIn(config), ...manifestsIn(from)];
     const before = entryIn(from, wanted.id);
     this.ownBefore.set(wanted.id, new Set());
     if (before !== undefined && isDeepStrictEqual(before.object, wanted.object)) {
@@ -106,7 +107,8 @@ export class ClusterBackend implements Backend {
       for (const entry of entries) {
         const wanted = objectOf(entry);
         const status = await this.statusOf(wanted);
-        if (status.is === 'failed') throw new RefusedError('node', `${wanted.id} has failed: ${status.message}`);
+        if (status.is === 'failed')
+          throw new RefusedError(status.fault ?? 'node', `${wanted.id} has failed: ${status.message}`);
         if (status.is !== 'current') waiting.push(`${wanted.id}: ${status.message}`);
       }
       const restMs = untilMs - performance.now();
@@ -119,7 +121,9 @@ export class ClusterBackend implements Backend {
     return `${kind}/${name}`;
   }
 
-  private async statusOf({ id, object }: ObjectEntry): Promise<ObjectStatus> {
+  private async statusOf({ id, object, fluxRevision }: ObjectEntry): Promise<ObjectStatus> {
+    // What a watch keeps of an object does not tell its revision.
+    if (fluxRevision !== undefined) return fluxStatus(await this.found(object), fluxRevision);
     const seen = this.watches.statusOf(groupKindOf(object), id);
     if (seen !== undefined) return seen;
     const found = await this.objects.read(object);
@@ -150,21 +154,17 @@ export class ClusterBackend implements Backend {
 
 const textOf = ({ manager, field }: FieldConflict): string => `${manager} ${field}`;
 
-const objectsIn = ({ fragments }: Config): readonly KubeManifest[] =>
-  fragments.flatMap(({ kind, spec }) => (kind === KUBE_OBJECTS ? kubeObjectsOf(spec) : []));
+const manifestsIn = (config: Config): readonly KubeManifest[] => objectsIn(config).map(({ object }) => object);
 
 const entryIn = (config: Config, id: string): ObjectEntry | undefined =>
-  CLUSTER_KINDS.entries(config)
-    .filter(({ kind }) => kind === KUBE_OBJECTS)
-    .map(objectOf)
-    .find((entry) => entry.id === id);
+  objectsIn(config).find((entry) => entry.id === id);
 
 const hasNamespace = (config: Config, name: string | undefined): boolean =>
-  objectsIn(config).some(({ kind, metadata }) => kind === 'Namespace' && metadata.name === name);
+  manifestsIn(config).some(({ kind, metadata }) => kind === 'Namespace' && metadata.name === name);
 
 /** Whether the config itself defines the kind of an object. */
 const isDefinedIn = (config: Config, object: KubeManifest): boolean =>
-  objectsIn(config).some((one) => {
+  manifestsIn(config).some((one) => {
     if (one.kind !== 'CustomResourceDefinition') return false;
     const { group, names } = one['spec'] as { readonly group?: string; readonly names?: { readonly kind?: string } };
     return groupKindOf(object) === `${names?.kind}.${group}`;

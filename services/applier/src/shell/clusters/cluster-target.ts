@@ -13,7 +13,7 @@ import { CALL_TIMEOUT_MS, type TargetStorage } from '../targets/target-storage.j
 import { ApplySetParent } from './apply-set.js';
 import { ClusterBackend } from './cluster-backend.js';
 import { askReady, ClusterCalls } from './cluster-calls.js';
-import { CLUSTER_KINDS, KUBE_OBJECTS } from './cluster-kinds.js';
+import { CLUSTER_KINDS, FLUX_SYNC, KUBE_OBJECTS } from './cluster-kinds.js';
 import { ClusterObjects } from './cluster-objects.js';
 import { ObjectWatches } from './object-watches.js';
 
@@ -39,7 +39,12 @@ export function clusterTarget({ name, labels, kubeconfig }: Cluster, timing: Tim
 }
 
 /** What a node announces that is a cluster. */
-export const CLUSTER_CAPABILITIES: readonly string[] = [`kind:${KUBE_OBJECTS}`, 'kind:Probe', 'probe:kube'];
+export const CLUSTER_CAPABILITIES: readonly string[] = [
+  `kind:${KUBE_OBJECTS}`,
+  `kind:${FLUX_SYNC}`,
+  'kind:Probe',
+  'probe:kube',
+];
 
 interface Opening {
   readonly name: string;
@@ -61,7 +66,7 @@ async function open({ name, kubeconfig, timing, storage, onChange, onDrift }: Op
   const objects = new ClusterObjects(calls, watches);
   const backend = new ClusterBackend(objects, watches, new ApplySetParent(calls, name));
   const probes = new TargetProbes(reach, clock, ending.signal, { kube: objects });
-  const backends = new Map([[backend.kind, backend]]);
+  const backends = new Map(CLUSTER_KINDS.order.map((kind) => [kind, backend]));
   return {
     reach,
     site: {

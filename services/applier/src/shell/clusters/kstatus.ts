@@ -5,14 +5,17 @@ export interface ObjectStatus {
   readonly is: 'current' | 'in-progress' | 'failed' | 'terminating';
   /** For people. Empty if it is current. */
   readonly message: string;
+  /** What is to blame if it has failed. Default: `node`. */
+  readonly fault?: 'content' | 'node';
 }
 
 type Fields = Readonly<Record<string, unknown>>;
-interface Condition {
+export interface Condition {
   readonly type?: unknown;
   readonly status?: unknown;
   readonly reason?: unknown;
   readonly message?: unknown;
+  readonly observedGeneration?: unknown;
 }
 
 /** The object as the API server sends it. `nowMs` is only used for pods that cannot be scheduled. */
@@ -190,16 +193,16 @@ function definition({ conditions }: Judged): ObjectStatus {
   return waits('is being installed');
 }
 
-const wordsOf = ({ reason, message }: Condition): string =>
+export const wordsOf = ({ reason, message }: Condition): string =>
   [textOf(reason), textOf(message)].filter((text) => text !== '').join(': ') || 'no reason given';
 
 const isTrue = (conditions: readonly Condition[], wanted: string): boolean =>
   conditions.some(({ type, status }) => type === wanted && status === 'True');
 
 /** What another program wrote may have any form. */
-const fieldsOf = (value: unknown): Fields =>
+export const fieldsOf = (value: unknown): Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {};
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
-const conditionsOf = (status: Fields): readonly Condition[] => listOf(status['conditions']).map(fieldsOf);
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+export const conditionsOf = (status: Fields): readonly Condition[] => listOf(status['conditions']).map(fieldsOf);
+export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 const numberOf = (value: unknown, otherwise = 0): number => (typeof value === 'number' ? value : otherwise);
