@@ -7,6 +7,8 @@ export interface CommandResult {
   readonly passed: boolean;
   readonly reason: string;
   readonly output: string;
+  /** It was killed because the time was over. */
+  readonly timedOut: boolean;
 }
 
 export interface CommandLimits {
@@ -41,7 +43,13 @@ export function runCommand(
     let output = '';
     let timedOut = false;
     const notRun = ({ message }: Error): void =>
-      resolve({ started: false, passed: false, output: '', reason: `${command} could not be run (${message})` });
+      resolve({
+        started: false,
+        passed: false,
+        output: '',
+        timedOut: false,
+        reason: `${command} could not be run (${message})`,
+      });
     const child = started(argv, root, notRun);
     if (child === undefined) return;
     const timer = setTimeout(
@@ -68,6 +76,7 @@ export function runCommand(
         started,
         passed,
         output,
+        timedOut,
         reason: passed ? '' : `${command} ${how}${reported === '' ? '' : `: ${reported}`}`,
       });
     };

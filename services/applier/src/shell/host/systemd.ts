@@ -20,6 +20,12 @@ type Verb = 'start' | 'stop' | 'reload' | 'restart' | 'enable' | 'disable' | 're
 
 const PROPERTIES = ['LoadState', 'ActiveState', 'UnitFileState', 'Type', 'Result', 'NeedDaemonReload', 'Job'];
 const LOOK_MS = 10_000;
+/**
+ * Once systemctl has not answered in time, it gets less time for a while. Otherwise a rollback would wait that long for
+ * each unit, and the files after it would keep their unconfirmed content.
+ */
+const SHORT_LOOK_MS = 2_000;
+const SILENT_MS = 60_000;
 /** How long a starting machine may take until systemd answers, and how often to ask. */
 const ANSWER_MS = 120_000;
 const ASK_AGAIN_MS = 500;
@@ -32,6 +38,9 @@ const ANSWERS = ['initializing', 'starting', 'running', 'degraded', 'maintenance
 
 /** The machine's systemd, through its systemctl. Each call has a timeout, and throws if it fails. */
 export class Systemd {
+  /** It did not answer, and is not expected to until then. */
+  private silentUntilMs = -Infinity;
+
   constructor(
     private readonly systemctl: string,
     private readonly root: string,
@@ -65,11 +74,14 @@ export class Systemd {
   }
 
   async show(unit: string, mostMs = LOOK_MS): Promise<UnitState> {
-    const { passed, reason, output } = await this.run(
+    const limitMs = performance.now() < this.silentUntilMs ? SHORT_LOOK_MS : LOOK_MS;
+    const { passed, reason, output, timedOut } = await this.run(
       ['show', ...PROPERTIES.map((name) => `--property=${name}`), '--', unit],
-      Math.min(mostMs, LOOK_MS),
+      Math.min(mostMs, limitMs),
     );
+    if (timedOut && mostMs >= limitMs) this.silentUntilMs = performance.now() + SILENT_MS;
     if (!passed) throw new Error(reason);
+    this.silentUntilMs = -Infinity;
     const values = new Map(
       output.split('\n').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1).trim()]),
     );
