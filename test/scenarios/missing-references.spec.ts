@@ -90,14 +90,27 @@ describe('a change that refers to something that does not exist', () => {
     expect([one.phase(change), new Set(codes)]).toEqual(['rejected', new Set(['conflict', 'missing-reference'])]);
   });
 
-  it('holds up changes of the same fragments, and a correction replaces it', () => {
+  it('lets a correction of its own source pass, and leaves those fragments to it', () => {
     const one = fleet();
     const early = one.rolls([network('blue', 100), network('green', 200)]);
     const partial = one.rolls([fragment('Layer2Network', 'blue', { id: 100 })]);
-    expect(viewOf(one, partial)).toMatchObject({ phase: 'waiting', waitsFor: [early], needs: [] });
+    expect(viewOf(one, partial)).toMatchObject({ phase: 'rolling', waitsFor: [], needs: [] });
+    one.allApply();
+    expect([one.phase(partial), one.phase(early)]).toEqual(['committed', 'waiting']);
     const whole = one.rolls(['blue', 'green'].map((name, i) => fragment('Layer2Network', name, { id: i + 1 })));
     one.allApply();
-    expect([early, partial, whole].map((change) => one.phase(change))).toEqual(['ended', 'ended', 'committed']);
+    expect([early, partial, whole].map((change) => one.phase(change))).toEqual(['ended', 'committed', 'committed']);
+  });
+
+  it('holds up changes of the same fragments by another source', () => {
+    const one = fleet();
+    const early = one.rolls([network('blue', 100), network('green', 200)]);
+    const other = one.rolls([fragment('Layer2Network', 'blue', { id: 100 })], { source: 'other' });
+    expect(viewOf(one, other)).toMatchObject({ phase: 'waiting', waitsFor: [early], needs: [] });
+    one.asks({ op: 'rollout.abort', change: early, by: 'me', reason: 'a typo' });
+    one.quiet();
+    one.allApply();
+    expect([early, other].map((change) => one.phase(change))).toEqual(['ended', 'committed']);
   });
 
   it('ends at once if it is aborted', () => {
