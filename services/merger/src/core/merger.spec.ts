@@ -407,6 +407,19 @@ describe('rendering', () => {
     expect(m.publishes(2, file('motd', 'x')).at(-1)).toMatchObject({ nodes: 1, unchanged: 0, warnings });
   });
 
+  it('is not held up by a node whose config had the same faults when it could not be rendered', () => {
+    const m = new Merger().fleet(['n0'], 'edge');
+    m.given(changed('n0', { role: 'edge' }, ['kind:File'])).when();
+    m.commits(1, file('site', '{{ node.labels.role }}'), file('motd', 'x'));
+    m.given(joined('n1')).when();
+    const deletion = m.publishes(2, { gone: { kind: 'File', name: 'site' } });
+    const warnings = [{ fragment: 'File/motd', field: 'kind', code: 'incompatible', nodes: ['n1'] }];
+    expect(deletion.at(-1)).toMatchObject({ nodes: 1, warnings });
+    expect(Object.keys(rendered(deletion)[0]?.targets ?? {})).toEqual(['n0']);
+    m.starts('c2');
+    expect(linesOf(m.completes('c2'), 'node', 'cause')).toEqual(['config.committed', 'node.rendered n1 commit']);
+  });
+
   it('says whether a warning rejects the change', () => {
     const strictOf = (strategy: object) =>
       fleetOf('n0')

@@ -18,6 +18,7 @@ import {
   leftOut,
   mergeReasons,
   newReasons,
+  reviewConfig,
   type PoolPolicy,
 } from '#libs/rules';
 import {
@@ -83,17 +84,20 @@ export function* renderChange(
     yield PAUSE;
     const rendered = renderNode(after.forNode(node.labels), { name: node.node, labels: node.labels }, digest);
     const reasons = [...rendered.reasons, ...tooLarge(rendered, node.node)];
-    if (reasons.length > 0) {
+    const isUnusable = state.desired.get(node.node)?.hash === '';
+    if (reasons.length > 0 || isUnusable) {
       before ??= yield* compiled(committedFragments(state));
       const old = renderNode(before.forNode(node.labels), { name: node.node, labels: node.labels }, digest);
       const found = newReasons(reasons, old.reasons);
       problems.push(...found);
+      const isKnown = found.length === 0 && reasons.length > 0;
+      const known = isKnown ? reasons : knownFaults(node, rendered, isUnusable ? old : undefined);
       // A change with problems reaches no node. Keep what could be rendered, so that the review finds further problems.
-      if (found.length === 0) {
+      if (found.length === 0 && known.length > 0) {
         incompatible += 1;
-        faults.push(...leftOut(reasons, node.node));
+        faults.push(...leftOut(known, node.node));
       }
-      if (found.length === 0 || rendered.reasons.length === 0) continue;
+      if (known.length > 0 || (reasons.length > 0 && rendered.reasons.length === 0)) continue;
     }
     const from = state.desired.get(node.node) ?? { hash: emptyHash(digest), recipe: '' };
     const same = from.hash === rendered.hash;
@@ -139,6 +143,21 @@ function nodesOf(state: State, change: Content, replaces: readonly string[]): re
     .sort()
     .map((name) => state.nodes.get(name))
     .filter((node): node is NodeState => node !== undefined);
+}
+
+/**
+ * What a review would find on a node whose committed config could not be rendered, if all of that is in it already.
+ * The review itself knows no config of this node to compare with, and would reject the change.
+ */
+function knownFaults(
+  { node, capabilities }: NodeState,
+  now: RenderedConfig,
+  old: RenderedConfig | undefined,
+): readonly Reason[] {
+  if (old === undefined) return [];
+  const reviewed = { name: node, capabilities, missingObjects: new Set<string>() };
+  const faults = reviewConfig(now.config, reviewed);
+  return newReasons(faults, reviewConfig(old.config, reviewed)).length > 0 ? [] : faults;
 }
 
 /** Fragments of other sources. What a replaced change takes over, the one that corrects it takes over, too. */
