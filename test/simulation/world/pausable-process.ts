@@ -11,6 +11,8 @@ export abstract class PausableProcess {
   protected wasPaused = false;
   private processes = 0;
   private pausedUntilMs = 0;
+  /** What it does when it continues. */
+  private waiting: (() => void)[] = [];
   private fated: { steps: number; readonly strike: () => void; readonly inRollback: boolean } | undefined;
 
   constructor(
@@ -35,15 +37,19 @@ export abstract class PausableProcess {
 
   kill(): void {
     [this.process, this.fated, this.pausedUntilMs, this.wasPaused] = [undefined, undefined, 0, false];
+    this.waiting = [];
   }
 
   pause(ms: number): void {
     this.pausedUntilMs = this.clock.nowMs + ms;
     this.wasPaused = true;
+    this.clock.after(ms, () => this.wake());
   }
 
+  /** It continues now, with everything that came for it. */
   endPause(): void {
     this.pausedUntilMs = 0;
+    this.clock.after(0, () => this.wake());
   }
 
   /** Something happens to it after this many more of its steps, or of those in which it rolls back. */
@@ -66,7 +72,12 @@ export abstract class PausableProcess {
       fated.strike();
       if (process !== this.process) return;
     }
-    if (this.isPaused) this.clock.after(this.pausedUntilMs - this.clock.nowMs, () => this.proceed(process, run));
+    if (this.isPaused) this.waiting.push(() => this.proceed(process, run));
     else run();
+  }
+
+  private wake(): void {
+    if (this.isPaused) return;
+    for (const proceed of this.waiting.splice(0)) proceed();
   }
 }
