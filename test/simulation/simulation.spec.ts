@@ -124,6 +124,15 @@ const PLANS_ONCE_FAILED: readonly Plan[] = [
     kubernetes: false,
     actors: actorsOf('changes:0+1+2,lagging-journals,cut-off-copies:1+4+9,two-owners:1+4+9+12,paused-copies:2'),
   },
+  {
+    seed: 10_043,
+    nodes: 1,
+    copies: 2,
+    minutes: 6,
+    patient: false,
+    kubernetes: true,
+    actors: actorsOf('changes:0,slow-steps,hasty-people:2+3,host-names:0+2+4+5+6+12+13,lost-pushes'),
+  },
 ];
 const SEEDS = Number(process.env['SLUICE_SIM_SEEDS'] ?? 2_000);
 const FROM = 10_000;

@@ -1,17 +1,13 @@
-import { fragmentId, nodeToken, type Fragment, type FragmentRef } from '#libs/contracts';
+import { fragmentId, nodeToken, type Fragment } from '#libs/contracts';
 import { Violation, type Oracle, type World } from '../world/world.js';
-
-interface Published {
-  readonly apply: readonly Fragment[];
-  readonly delete: readonly FragmentRef[];
-}
+import { leaveTo, type Touching } from './passed-changes.js';
 
 /**
  * When nothing is in progress, a node that has all of its config has each service with the addresses that were
  * committed last, whichever of the two came first.
  */
 export function hostNames(): Oracle {
-  const published = new Map<string, Published>();
+  const published = new Map<string, Touching>();
   const committed = new Map<string, Fragment>();
   return {
     name: 'host names',
@@ -21,6 +17,7 @@ export function hostNames(): Oracle {
       const { apply, delete: gone } = published.get(fact.change) ?? { apply: [], delete: [] };
       for (const ref of gone) committed.delete(fragmentId(ref));
       for (const fragment of apply) committed.set(fragmentId(fragment), fragment);
+      leaveTo(published, fact.change);
     },
     atEnd(world) {
       if (world.bus.views('rollouts').some(({ phase }) => IN_PROGRESS.includes(phase))) return;
