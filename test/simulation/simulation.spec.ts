@@ -7,8 +7,8 @@ import { FAULTS, KUBERNETES_FAULTS, LATER_FAULTS, SINGLE_FAULTS } from './faults
 import { MUTANTS } from './oracles/mutants.js';
 import { newOracles } from './oracles/index.js';
 import { PEOPLE } from './people/index.js';
-import { runPlan, runSeed } from './runs/run.js';
-import { describeFailure, shrink } from './runs/shrink.js';
+import { runPlan } from './runs/run.js';
+import { describeFailure, shrink, type ShrinkResult } from './runs/shrink.js';
 
 /** Runs that once failed, by seed and minutes. Each found a bug that is fixed now, in a core or in the simulation. */
 const ONCE_FAILED: readonly (readonly [number, number])[] = [
@@ -260,20 +260,37 @@ describe('a failure', () => {
 
   test('is shrunk, still fails in the same way, and its arguments make the same run again', () => {
     const seed = firstCaught(mutant as (typeof MUTANTS)[number]) as number;
-    const whole = runSeed(seed, { mutant });
-    const shrunk = shrink(planOf(seed), { mutant });
-    expect(shrunk?.outcome.failure).toMatch(/^Violation: I6 paused:/);
-    expect(shrunk?.outcome.facts).toBeLessThan(whole.facts);
-    expect(shrunk?.plan.actors.size).toBeLessThan(planOf(seed).actors.size);
-    const [, only = ''] = /--only (\S+)/.exec(argumentsFor(shrunk?.plan as Plan)) ?? [];
-    const again = runPlan({ ...(shrunk?.plan as Plan), actors: actorsOf(only) }, { mutant });
-    expect(again.failure).toBe(shrunk?.outcome.failure);
+    const shrunk = shrink(planOf(seed), { mutant }) as ShrinkResult;
+    const { plan, outcome } = shrunk;
+    expect(outcome.failure).toMatch(/^Violation: I6 paused:/);
+    expect(plan.actors.size).toBeLessThan(planOf(seed).actors.size);
+    // Nothing more can be left out: then it does not fail, or in another way.
+    for (const fewer of withOneLess(shrunk))
+      expect(runPlan(fewer, { mutant }).failure).not.toEqual(expect.stringMatching(/^Violation: I6 paused:/));
+    const [, only = ''] = /--only (\S+)/.exec(argumentsFor(plan)) ?? [];
+    const again = runPlan({ ...plan, actors: actorsOf(only) }, { mutant });
+    expect(again.failure).toBe(outcome.failure);
   });
 
   test('of nothing is nothing', () => {
     expect(shrink({ ...planOf(1), actors: new Map(), minutes: 1, nodes: 1 })).toBeUndefined();
   });
 });
+
+/** Without one of the actors, or without one occurrence of one of them. */
+function withOneLess({ plan, outcome }: ShrinkResult): readonly Plan[] {
+  return [...plan.actors.keys()].flatMap((name) => {
+    const numbers = outcome.occurrences.get(name) ?? [];
+    const others = [...plan.actors].filter(([other]) => other !== name);
+    return [
+      { ...plan, actors: new Map(others) },
+      ...(numbers.length < 2 ? [] : numbers).map((left) => {
+        const kept = numbers.filter((number) => number !== left);
+        return { ...plan, actors: new Map([...plan.actors, [name, new Set(kept)]]) };
+      }),
+    ];
+  });
+}
 
 function firstCaught(mutant: (typeof MUTANTS)[number]): number | undefined {
   for (let seed = 1; seed <= 80; seed++) {
