@@ -131,6 +131,7 @@ export class SimTarget extends SimNode implements TargetHost {
       copy.stubbornUntilMs = 0;
       this.connect(copy);
     }
+    this.machine.repair();
     this.start();
   }
 
