@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { FleetClient } from '#libs/client';
 import type { ChangeView, Fragment, FragmentRef, FragmentView } from '#libs/contracts';
 import { manifestOf } from '#libs/manifests/lean';
-import { RefusedError, type Clock } from '../ports.js';
+import { RefusedError, UnreachableError, type Clock } from '../ports.js';
 import { hashOf } from '../state/config-text.js';
 import type { FleetCalls } from './fleet-link.js';
 import { whyNotDone } from './fleet-progress.js';
@@ -152,7 +152,7 @@ export class FleetChanges {
     }
   }
 
-  /** Waits until the change has ended there. Throws Refused if time is up. */
+  /** Waits until the change has ended there. Throws UnreachableError if time is up. */
   private async follow(first: string, leftMs: () => number): Promise<End> {
     const { link, sleep } = this.options;
     let change = first;
@@ -166,8 +166,8 @@ export class FleetChanges {
         }
         const end = view === undefined ? undefined : await this.endOf(view);
         if (end !== undefined) return end;
-        if (leftMs() <= 0)
-          throw new RefusedError('node', `${change} had not ended there: ${await this.progress(change)}`);
+        // That says nothing about the change: somebody there may have paused it, or it waits for a node.
+        if (leftMs() <= 0) throw new UnreachableError(`${change} had not ended there: ${await this.progress(change)}`);
         await sleep(pauseMs);
       }
     } finally {
