@@ -95,6 +95,17 @@ export const SPECS: Readonly<Record<string, Example>> = {
     bfd: true,
   },
   ...FUNCTION_SPECS,
+  FleetChange: {
+    nodeSelector: NOBODY,
+    apply: [
+      {
+        apiVersion: 'sluice.dev/v1alpha1',
+        kind: 'File',
+        metadata: { name: 'fuzz' },
+        spec: { nodeSelector: NOBODY, path: '/etc/fuzz', content: '{{ node.name }}' },
+      },
+    ],
+  },
   KubeObjects: {
     nodeSelector: NOBODY,
     template: true,

@@ -134,3 +134,10 @@ test('there is a class for every request of docs/reference/protocol.md', () => {
     });
   expect(Object.keys(REQUESTS).sort()).toEqual(documented.sort());
 });
+
+test('a text that has no UTF-8 is refused, except in the manifests of a plan, which the plan answers', () => {
+  const half = 'half of a pair: \ud83d';
+  const taken = readRequest(REQUESTS['ops.pool.take'], { node: 'w-1', owner: 'o', reason: half });
+  expect(taken).toMatchObject({ ok: false, reasons: [{ field: 'reason', code: 'not-unicode' }] });
+  expect(readRequest(REQUESTS['ops.config.plan'], { apply: [{ kind: half }] })).toMatchObject({ ok: true });
+});

@@ -1,8 +1,9 @@
 import type { Reason } from '#libs/contracts';
-import { readShape } from '../shape/reader.js';
+import { jsonProblems } from '../json-form.js';
+import { isObject, readShape } from '../shape/reader.js';
 import { reasonsOf } from '../manifest.js';
 import { definitionsOf } from '../shape/json-schema.js';
-import { type Class, type Schema } from '../shape/checked.js';
+import { type Class, type Problem, type Schema } from '../shape/checked.js';
 import { REQUESTS, type RequestSubject } from './requests.js';
 
 /** A request, or every reason why it is invalid. */
@@ -12,8 +13,16 @@ export type RequestResult<T> =
 
 /** Reads the body of a request. An absent body (an empty payload) is `{}`. */
 export function readRequest<T extends object>(type: Class<T>, body: unknown): RequestResult<T> {
-  const { value, problems } = readShape(type, body === undefined || body === '' ? {} : body);
-  return problems.length > 0 ? { ok: false, reasons: reasonsOf('', problems) } : { ok: true, value };
+  const json = body === undefined || body === '' ? {} : body;
+  const { value, problems } = readShape(type, json);
+  const all = [...problems, ...textProblems(json).filter(({ at }) => problems.every((problem) => problem.at !== at))];
+  return all.length > 0 ? { ok: false, reasons: reasonsOf('', all) } : { ok: true, value };
+}
+
+/** Texts that have no UTF-8, so that no fact could contain them. A plan answers what is wrong with its manifests. */
+function textProblems(json: unknown): readonly Problem[] {
+  if (!isObject(json)) return [];
+  return jsonProblems({ ...json, apply: [], delete: [] });
 }
 
 /** A JSON Schema (draft-07) of every request, by subject. */
