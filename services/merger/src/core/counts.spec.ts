@@ -95,6 +95,21 @@ describe('the counts of a fragment', () => {
     expect(counts(m, 'b')).toMatchObject({ text: 'nodes 4, upToDate 4', inSync: true });
   });
 
+  it('do not count a node that was relabelled, and that a commit touches before it is rendered', () => {
+    const m = fleet('n0', 'n1');
+    rollOut(m, 1, file('a', '1', 'web'), file('x', '1', 'web'));
+    m.given(changed('n1', { role: 'db' })).when();
+    m.given(ends(m, 'n1', '', 'applied'));
+    expect(text(m, 'x')).toBe('nodes 1, upToDate 1');
+    m.publishes(2, file('a', '2', 'web'));
+    m.starts('c2');
+    m.given(leased('n0', 'c2'), ends(m, 'n0', 'c2', 'applied'));
+    m.given(factOf('rollout.complete', { change: 'c2' }), changed('n1', { role: 'web' }));
+    m.given(factOf('config.committed', { change: 'c2', generation: 2 })).when();
+    expect(m.state.toRender.size).toBe(0);
+    for (const name of ['a', 'x']) expect(text(m, name)).toBe('nodes 2, upToDate 1, waiting 1');
+  });
+
   it('count a node that has the same config already, from the change that this one corrects', () => {
     const m = fleet('n0', 'n1');
     rollOut(m, 1, file('a', '1'));

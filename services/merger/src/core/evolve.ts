@@ -207,9 +207,9 @@ function commit(state: State, fact: FactOf<'config.committed'>): void {
     state.desired.set(node, { hash: target.to, recipe: target.recipe });
   // Check the old and the new version: a node that only the old one selected also gets a new config.
   for (const node of state.nodes.values())
-    if (!Object.hasOwn(targets, node.node) && selectedBy(state, change, node)) state.toRender.set(node.node, 'commit');
+    if (!Object.hasOwn(targets, node.node) && selectedBy(state, change, node)) renderAfterCommit(state, node.node);
   // Render them again: the review then says that they are incompatible, and why.
-  for (const node of change.incompatible) if (Object.hasOwn(targets, node)) state.toRender.set(node, 'commit');
+  for (const node of change.incompatible) if (Object.hasOwn(targets, node)) renderAfterCommit(state, node);
   for (const user of usersOf(state, change)) reach(state, fragmentId(user), fact);
   for (const ref of change.delete) remove(state, fragmentId(ref), fact);
   forgetNames(state, change);
@@ -233,6 +233,11 @@ function commit(state: State, fact: FactOf<'config.committed'>): void {
   nodesCommitted(state, new Set([...Object.keys(targets), ...state.toRender.keys()]), fact);
   const { generation, at: endedAt } = fact;
   close(state, fact.change, { phase: 'committed', outcome: 'committed', generation, endedAt });
+}
+
+/** If its labels have changed too, that says more: its new labels may select what it has never had. */
+function renderAfterCommit(state: State, node: string): void {
+  if (!state.toRender.has(node)) state.toRender.set(node, 'commit');
 }
 
 /** Changes that wait for a fragment of a kind that this change applies are rendered and reviewed again. */
