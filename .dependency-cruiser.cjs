@@ -1,7 +1,7 @@
 // The floors of the house: a lower one never imports a higher one, and each may use only the packages named for it.
 const FLOOR_0 = 'contracts|engine';
 const DOMAIN = 'manifests|rules';
-const FLOOR_2 = 'nats|client|nest|process|kube';
+const FLOOR_2 = 'nats|client|nest|process|kube|api-servers';
 /** Pure packages that the domain may use: no I/O, no clock, no state of their own. */
 const DOMAIN_PACKAGES =
   'class-validator|class-transformer|class-validator-jsonschema|reflect-metadata|canonicalize|ipaddr[.]js|leven|re2js|yaml';

@@ -83,6 +83,7 @@ describe('findNatsServer', () => {
     expect(await found).toEqual([cached, cached, cached]);
     expect(readdirSync(dirname(cached))).toEqual(['nats-server']);
     expect(messages.filter((text) => text.startsWith('building nats-server 2.14.9'))).toHaveLength(1);
+    expect(messages.filter((text) => /^built in \d+ s$/.test(text))).toHaveLength(1);
     expect(waiting()).toHaveLength(2);
   });
 

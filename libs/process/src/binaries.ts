@@ -111,9 +111,13 @@ export function isExecutable(path: string): boolean {
 
 /** The path of a program that was built here. */
 export function cachePath(env: NodeJS.ProcessEnv, name: string, version: string): string {
+  return join(cacheHome(env), `${name}-${version}`, name);
+}
+
+/** The folder of everything that was built here. */
+export function cacheHome(env: NodeJS.ProcessEnv): string {
   const folder = env['XDG_CACHE_HOME'] ?? '';
-  const base = folder === '' ? join(env['HOME'] ?? homedir(), '.cache') : folder;
-  return join(base, 'sluice', `${name}-${version}`, name);
+  return join(folder === '' ? join(env['HOME'] ?? homedir(), '.cache') : folder, 'sluice');
 }
 
 function noServer(tooOld: readonly string[], cached: string, goWhy: string): string {

@@ -6,12 +6,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** Longer than the slowest build seen on two cores, so that the lock of a crashed machine expires. */
 const PATIENCE_MS = 15 * 60_000;
 
-/** Builds `path` once, even if several processes ask. `build` returns its result, which is renamed into place. */
+/**
+ * Builds `path` once, even if several processes ask. `build` returns its result, which is renamed into place. `signal`
+ * gives up waiting for another process.
+ */
 export async function buildOnce(
   path: string,
   say: (text: string) => void,
   what: string,
   build: (folder: string) => Promise<string>,
+  signal?: AbortSignal,
 ): Promise<void> {
   const lock = `${path}.lock`;
   await mkdir(dirname(path), { recursive: true });
@@ -21,6 +25,7 @@ export async function buildOnce(
     if (!isReported) say(`${what} is being built by another process (${lock}): waiting`);
     isReported = true;
     await sleep(200);
+    signal?.throwIfAborted();
     if (existsSync(path)) return;
     if (performance.now() > untilMs)
       throw new Error(`${what}: ${lock} has been held for ${PATIENCE_MS / 60_000} minutes; remove it and try again`);
@@ -28,11 +33,13 @@ export async function buildOnce(
   try {
     if (existsSync(path)) return;
     say(`building ${what} into ${path}: once, this can take some minutes`);
+    const sinceMs = performance.now();
     const folder = await mkdtemp(join(dirname(path), 'build-'));
     try {
       const binary = await build(folder);
       await chmod(binary, 0o755);
       await rename(binary, path);
+      say(`built in ${Math.round((performance.now() - sinceMs) / 1_000)} s`);
     } finally {
       await rm(folder, { recursive: true, force: true });
     }

@@ -7,6 +7,7 @@ export { SERVICE_SETTINGS, settingsFrom, type Settings } from './settings.js';
 export * from './time.js';
 export { Turns } from './turns.js';
 export {
+  cacheHome,
   cachePath,
   findNatsServer,
   inPath,

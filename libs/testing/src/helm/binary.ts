@@ -5,10 +5,10 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { buildOnce } from '#libs/process';
-import { whyNoGo } from '../go.js';
+import { whyNoGo } from '#libs/api-servers';
 
 const PACKAGE = 'helm.sh/helm/v3/cmd/helm';
-/** The same flags as in `../kube/binaries.ts`, because Go compiles again for other flags. */
+/** The same flags as in `libs/api-servers`, because Go compiles again for other flags. */
 const SETTINGS = { CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '-trimpath -buildvcs=false -mod=readonly' };
 
 const run = promisify(execFile);

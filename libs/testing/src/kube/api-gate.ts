@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { Agent, request } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import type { KubeAccess } from './kube-api.js';
+import type { KubeAccess } from '#libs/api-servers';
 
 /** What the gate does with a request. */
 export type GateMode =

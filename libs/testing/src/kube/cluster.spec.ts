@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
 import { until } from '../until.js';
-import { whyNoKube } from './binaries.js';
+import { whyNoKube } from './why-no-kube.js';
 import { describeOnKube } from './kube-fixture.js';
 import { NEVER_ENDS } from './kubelet.js';
 import { podPath } from './scene.js';

@@ -3,10 +3,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { findKubeBinaries, KubeApi, Program, type KubeAccess, type KubeBinaries } from '#libs/api-servers';
 import { freePort, Guard } from '#libs/process';
-import { findKubeBinaries, type KubeBinaries } from './binaries.js';
-import { KubeApi, type KubeAccess } from './kube-api.js';
-import { Program } from './processes.js';
 
 /** Another process may take the port between finding it and listening on it. */
 const PORT_TRIES = 5;

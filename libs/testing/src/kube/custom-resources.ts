@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { sources } from './sources.js';
 import { until } from '../until.js';
-import type { KubeApi, KubeObject } from './kube-api.js';
+import type { KubeApi, KubeObject } from '#libs/api-servers';
 
 /** Definitions of other projects, each unchanged. */
 export const OTHER_DEFINITIONS = sources('definitions');

@@ -1,10 +1,10 @@
 export { ApiGate, type GateMode } from './api-gate.js';
-export { KubeApi, type KubeObject } from './kube-api.js';
+export { KubeApi, LeanCluster, LeanClusters, type KubeObject } from '#libs/api-servers';
 export { KubeCluster } from './cluster.js';
 export { KubeScene, nodePath, podPath, type PodFields } from './scene.js';
 export { Kubelet, NEVER_ENDS } from './kubelet.js';
 export { Scheduler } from './scheduler.js';
 export { describeOnKube, type KubeWorld } from './kube-fixture.js';
 export { establish, FLUX_DEFINITIONS, OTHER_DEFINITIONS } from './custom-resources.js';
-export { whyNoKube } from './binaries.js';
-export { describeOnClusters, LeanCluster, LeanClusters } from './lean-clusters.js';
+export { whyNoKube } from './why-no-kube.js';
+export { describeOnClusters } from './lean-fixture.js';

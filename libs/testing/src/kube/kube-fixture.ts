@@ -1,4 +1,5 @@
-import { findKubeBinaries, whyNoKube } from './binaries.js';
+import { findKubeBinaries } from '#libs/api-servers';
+import { whyNoKube } from './why-no-kube.js';
 import { KubeCluster } from './cluster.js';
 import { Kubelet } from './kubelet.js';
 import { KubeScene } from './scene.js';

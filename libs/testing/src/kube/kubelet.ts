@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { KubeApi, KubeObject } from './kube-api.js';
+import type { KubeApi, KubeObject } from '#libs/api-servers';
 
 /** A pod with this annotation ignores the signal to end. */
 export const NEVER_ENDS = 'test/never-ends';

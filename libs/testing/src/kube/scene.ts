@@ -1,4 +1,4 @@
-import type { KubeApi, KubeObject } from './kube-api.js';
+import type { KubeApi, KubeObject } from '#libs/api-servers';
 import { until } from '../until.js';
 
 /** The fields of a pod that a test sets. The rest is as for a pod that a ReplicaSet made. */

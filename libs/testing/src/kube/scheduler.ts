@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { KubeApi, KubeObject } from './kube-api.js';
+import type { KubeApi, KubeObject } from '#libs/api-servers';
 
 const EVERY_MS = 250;
 

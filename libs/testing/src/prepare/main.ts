@@ -1,6 +1,7 @@
 import { findNatsServer } from '#libs/process';
 import { findHelm, whyNoHelm } from '../helm/binary.js';
-import { findKubeBinaries, whyNoKube } from '../kube/binaries.js';
+import { findKubeBinaries, findKubectl } from '#libs/api-servers';
+import { whyNoKube } from '../kube/why-no-kube.js';
 import { findNatsCli, whyNoNatsCli } from '../nats-cli.js';
 import { whyNoVm } from '../vm/why-no-vm.js';
 
@@ -14,7 +15,10 @@ const STEPS: Readonly<Record<string, () => Promise<unknown>>> = {
     if (whyNoNatsCli() === undefined) await findNatsCli();
   },
   rest: async () => {
-    if (whyNoKube() === undefined) await findKubeBinaries();
+    if (whyNoKube() === undefined) {
+      await findKubeBinaries();
+      await findKubectl();
+    }
     if (whyNoHelm() === undefined) await findHelm();
     whyNoVm(); // builds an image, if that is possible
   },

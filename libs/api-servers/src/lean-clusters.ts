@@ -4,17 +4,14 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort, Guard } from '#libs/process';
-import { findKubeBinaries, whyNoKube, type KubeBinaries } from './binaries.js';
+import { findKubeBinaries, type KubeBinaries } from './binaries.js';
 import { KubeApi, type KubeAccess } from './kube-api.js';
-import { Program } from './processes.js';
+import { Program } from './program.js';
 
-/** Long enough for a build on a busy machine. */
-const BUILD_MS = 20 * 60_000;
-const START_MS = 5 * 60_000;
 /** Another process may take the port between finding it and listening on it. */
 const PORT_TRIES = 5;
 
-/** The groups that tests of clusters use. An API server without the others starts faster and takes less memory. */
+/** The groups that are served. An API server without the others starts faster and takes less memory. */
 const GROUPS = [
   'v1',
   'apps/v1',
@@ -35,7 +32,7 @@ const GROUPS = [
   'policy/v1',
 ];
 
-/** One API server without controllers: what they would do, the test does. */
+/** One API server without controllers: what they would do, its user does. */
 export class LeanCluster {
   readonly api: KubeApi;
 
@@ -73,10 +70,12 @@ export class LeanClusters {
     readonly all: readonly LeanCluster[],
   ) {}
 
-  static async start(count: number): Promise<LeanClusters> {
+  /** In this folder, which must not exist, or in a temporary one. */
+  static async start(count: number, own?: string): Promise<LeanClusters> {
     const binaries = await findKubeBinaries();
     // The path of etcd's socket may have at most 108 characters.
-    const folder = await mkdtemp(join(tmpdir(), 'sluice-lean-'));
+    const folder = own ?? (await mkdtemp(join(tmpdir(), 'sluice-lean-')));
+    await mkdir(folder, { recursive: true });
     const guard = new Guard();
     const etcd = etcdIn(folder, binaries).start();
     guard.watch([etcd.pid]);
@@ -95,6 +94,7 @@ export class LeanClusters {
       for (const { program } of clusters) await program.end();
       await etcd.end();
       guard.close();
+      await rm(folder, { recursive: true, force: true });
       throw error;
     }
   }
@@ -108,34 +108,6 @@ export class LeanClusters {
     this.guard.close();
     await rm(this.folder, { recursive: true, force: true });
   }
-}
-
-/**
- * Tests with several real API servers, started before the first test and ended after the last. If none is available,
- * they are skipped, and their name says why.
- */
-export function describeOnClusters(
-  name: string,
-  count: number,
-  tests: (clusters: () => readonly LeanCluster[]) => void,
-): void {
-  const why = whyNoKube();
-  if (why !== undefined) {
-    describe.skip(`${name} (${why})`, () => tests(() => []));
-    return;
-  }
-  describe(name, () => {
-    let clusters: LeanClusters | undefined;
-    beforeAll(() => findKubeBinaries(), BUILD_MS);
-    beforeAll(async () => {
-      clusters = await LeanClusters.start(count);
-    }, START_MS);
-    afterAll(() => clusters?.stop());
-    tests(() => {
-      if (clusters === undefined) throw new Error('the API servers are there only while tests run');
-      return clusters.all;
-    });
-  });
 }
 
 async function startServer(folder: string, binaries: KubeBinaries, i: number, token: string): Promise<LeanCluster> {

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 
-/** The version that the modules need from which tests are built. */
+/** The version that the lists of modules need. */
 const OLDEST = [1, 26] as const;
 
 /** Why `what` cannot be built with Go here; undefined if it can. */

@@ -1,0 +1,6 @@
+export { findKubeBinaries, whyNoKubeBinaries, type KubeBinaries } from './binaries.js';
+export { findKubectl, whyNoKubectl } from './kubectl.js';
+export { whyNoGo } from './go.js';
+export { KubeApi, type KubeAccess, type KubeObject } from './kube-api.js';
+export { LeanCluster, LeanClusters } from './lean-clusters.js';
+export { Program } from './program.js';
