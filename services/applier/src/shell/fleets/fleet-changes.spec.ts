@@ -8,14 +8,18 @@ const FILE = { kind: 'File', name: 'motd', labels: {}, spec: { path: '/etc/motd'
 function scene(open: readonly object[] = []) {
   const published: { readonly id: string | undefined; readonly body: unknown }[] = [];
   const requests: string[] = [];
+  const lists: string[] = [];
+  let nowMs = 1_000;
   const views: Readonly<Record<string, object>> = {
     changes: { change: 'c5', phase: 'rolling', needs: [], waitsFor: [] },
     rollouts: { applied: 3, nodes: 12, paused: true, reason: 'by me', stalledBy: ['n-7'], worst: [] },
   };
   const client = {
     get: (bucket: string) => Promise.resolve(views[bucket]),
-    list: (bucket: string) =>
-      Promise.resolve(new Map(bucket === 'changes' ? open.map((one, i) => [`c${i}`, one]) : [])),
+    list: (bucket: string) => {
+      lists.push(bucket);
+      return Promise.resolve(new Map(bucket === 'changes' ? open.map((one, i) => [`c${i}`, one]) : []));
+    },
     request: (subject: string) => {
       requests.push(subject);
       return Promise.resolve({ text: 'it is silent' });
@@ -29,12 +33,19 @@ function scene(open: readonly object[] = []) {
   const changes = new FleetChanges({
     link: { source: 'hub', call: (work) => work(client) },
     lease: () => lease,
-    clock: () => 1_000,
+    clock: () => nowMs,
     fence: () => Promise.resolve(),
     sleep: () => Promise.resolve(),
   });
   changes.want('File/motd', FILE);
-  return { changes, published, requests, without: (): void => void (lease = undefined) };
+  return {
+    changes,
+    published,
+    requests,
+    lists,
+    without: (): void => void (lease = undefined),
+    later: (ms: number): void => void (nowMs += ms),
+  };
 }
 
 it('ends as unreachable if the time is over, and says which node the change waits for there', async () => {
@@ -68,4 +79,28 @@ it('aborts an open change of its own with other content, and leaves those of oth
   ]);
   await changes.publish(() => 0).catch(() => undefined);
   expect(requests.filter((subject) => subject === 'ops.rollout.abort')).toEqual(['ops.rollout.abort']);
+});
+
+it('lists the fragments once for a comparison of many, and again for the next one', async () => {
+  const { changes, lists, later } = scene();
+  const ids = ['motd', 'news', 'issue', 'hosts'].map((name) => `File/${name}`);
+  const compare = async (): Promise<void> => {
+    for (const id of ids) expect(await changes.differs(id, FILE)).toBe(`${id} does not exist there`);
+  };
+  await compare();
+  expect(lists).toEqual(['fragments']);
+  await compare();
+  expect(lists).toEqual(['fragments', 'fragments']);
+  later(10_000);
+  await changes.differs('File/other', FILE);
+  expect(lists).toHaveLength(3);
+});
+
+it('compares what was published with a list that is newer', async () => {
+  const { changes, lists } = scene();
+  await changes.differs('File/motd', FILE);
+  await changes.publish(() => 0).catch(() => undefined);
+  const before = lists.length;
+  await changes.differs('File/news', FILE);
+  expect(lists).toHaveLength(before + 1);
 });

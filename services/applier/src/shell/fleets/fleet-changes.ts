@@ -20,6 +20,15 @@ export interface FleetChangesOptions {
   readonly sleep: (ms: number) => Promise<void>;
 }
 
+type Fragments = ReadonlyMap<string, FragmentView>;
+
+/** All fragments there, as they were listed, and the ids that were looked at since. */
+interface Listed {
+  readonly views: Promise<Fragments>;
+  readonly atMs: number;
+  readonly looked: Set<string>;
+}
+
 /** How a change ended there. */
 type End = { readonly is: 'committed' } | { readonly is: 'failed'; readonly error: RefusedError };
 
@@ -34,6 +43,8 @@ const LOOK_FIRST_MS = 100;
 /** How long the views of one service may take to agree. */
 const LAG_MS = 20_000;
 const DIGEST_CHARS = 12;
+/** How long one list of fragments may be used: a comparison asks for one after the other. */
+const LISTED_MS = 5_000;
 
 /**
  * What this Sluice publishes in another fleet. Fragments are collected first and published as one change, which is
@@ -46,6 +57,7 @@ export class FleetChanges {
   private withoutLeaseMs: number | undefined;
   /** The change that is followed now, for people. */
   private following: string | undefined;
+  private listed: Listed | undefined;
 
   constructor(private readonly options: FleetChangesOptions) {}
 
@@ -61,8 +73,28 @@ export class FleetChanges {
 
   /** The fragment that the other fleet has committed; undefined if there is none. */
   async find(id: string): Promise<FragmentView | undefined> {
-    const view = await this.options.link.call((fleet) => fleet.get('fragments', keyOf(id)));
+    const view = (await this.fragments(id)).get(keyOf(id));
     return view === undefined || view.gone || view.fragment === undefined ? undefined : view;
+  }
+
+  /**
+   * All fragments there. A comparison looks at one id after the other, and one list serves all of them. To look at an
+   * id again is to begin another comparison.
+   */
+  private fragments(id: string): Promise<Fragments> {
+    const nowMs = this.options.clock();
+    const { listed } = this;
+    if (listed !== undefined && nowMs - listed.atMs < LISTED_MS && !listed.looked.has(id)) {
+      listed.looked.add(id);
+      return listed.views;
+    }
+    const views = this.options.link.call((fleet) => fleet.list('fragments'));
+    const fresh: Listed = { views, atMs: nowMs, looked: new Set([id]) };
+    this.listed = fresh;
+    views.catch(() => {
+      if (this.listed === fresh) this.listed = undefined;
+    });
+    return views;
   }
 
   /** How the other fleet differs from that; undefined if it does not. */
@@ -76,6 +108,7 @@ export class FleetChanges {
 
   /** Publishes what differs as one change, and waits until it has ended. Throws Refused if it fails there. */
   async publish(leftMs: () => number): Promise<void> {
+    this.listed = undefined;
     const attempt = this.attempt();
     const label = labelOf(this.wanted);
     const failure = await this.settleOpen(label, leftMs);
