@@ -79,7 +79,7 @@ describe('a node on which a probe fails later', () => {
 test('an applyTimeout that is too short for any lease is rejected, with the reason and what to write instead', async () => {
   const { code, stderr } = await apply(manifest('Pool', 'hasty', { nodeSelector: {}, applyTimeout: '100ms' }));
   expect(stderr).toMatch(
-    /spec\.applyTimeout: must be at least 2s, but is 100ms: a node has half of it to prepare .*; leave it out for 2m/,
+    /spec\.applyTimeout: must be at least 2s, but is 100ms: a node has half of it to prepare .*; leave it out for the default/,
   );
   expect(code).toBe(3);
 });

@@ -1,5 +1,6 @@
 import type { Fragment } from '#libs/contracts';
 import {
+  applyMsOf,
   DEFAULT_POOL,
   durationMs,
   isPolicyKind,
@@ -19,13 +20,23 @@ test('a pool without settings has the defaults', () => {
     name: 'default',
     maxUnavailable: { kind: 'count', n: 1 },
     text: '1',
-    applyMs: 120_000,
+    applyMs: undefined,
     drainMs: 600_000,
     drain: {},
     drift: 'report',
     countsSilentTargets: false,
     selector: {},
   });
+});
+
+test.each([
+  [[], '2m'],
+  [['applier:remote', 'kind:Mwan3Policy', 'kind:Probe'], '2m'],
+  [['applier:remote', 'kind:KubeObjects', 'kind:Probe'], '10m'],
+  [['applier:remote', 'kind:FleetChange', 'kind:Probe'], '6h'],
+])('a node with the capabilities %j may take %s, unless its pool says something else', (capabilities, time) => {
+  expect(applyMsOf(parsePool(fragment('Pool', {})), capabilities)).toBe(durationMs(time));
+  expect(applyMsOf(parsePool(fragment('Pool', { applyTimeout: '90s' })), capabilities)).toBe(90_000);
 });
 
 test('drain settings are kept as written, and a drain that may be forced has twice the time', () => {

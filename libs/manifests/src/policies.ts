@@ -16,7 +16,8 @@ export interface ParsedPool {
   readonly maxUnavailable: MaxUnavailable;
   /** `maxUnavailable` as written, for people. */
   readonly text: string;
-  readonly applyMs: number;
+  /** Undefined: the default, which depends on what a node is. */
+  readonly applyMs: number | undefined;
   readonly drainMs: number;
   /** The drain settings as written, and what to pause. The lease contains them, so that the drainer needs no pools. */
   readonly drain: WrittenDrain;
@@ -33,7 +34,7 @@ export const DEFAULT_POOL: ParsedPool = {
   name: 'default',
   maxUnavailable: { kind: 'count', n: 1 },
   text: '1',
-  applyMs: 120_000,
+  applyMs: undefined,
   drainMs: 600_000,
   drain: {},
   drift: 'report',
@@ -51,6 +52,17 @@ export interface ParsedRolloutPolicy {
   readonly selector: NodeSelector;
 }
 
+const DEFAULT_APPLY_MS = 120_000;
+/** A cluster waits until its objects are ready, and a fleet until a whole rollout there has ended. */
+const SLOW_TARGETS: readonly (readonly [capability: string, applyMs: number])[] = [
+  ['kind:FleetChange', 6 * 3_600_000],
+  ['kind:KubeObjects', 600_000],
+];
+
+/** How long a node with these capabilities may take to apply a config. */
+export const applyMsOf = ({ applyMs }: Pick<ParsedPool, 'applyMs'>, capabilities: readonly string[] = []): number =>
+  applyMs ?? SLOW_TARGETS.find(([capability]) => capabilities.includes(capability))?.[1] ?? DEFAULT_APPLY_MS;
+
 /** Reads a checked fragment of kind Pool. */
 export function parsePool(fragment: Fragment): ParsedPool {
   const spec = fragment.spec as unknown as PoolSpec;
@@ -59,7 +71,7 @@ export function parsePool(fragment: Fragment): ParsedPool {
     name: fragment.name,
     maxUnavailable: parseMaxUnavailable(maxUnavailable),
     text: String(maxUnavailable),
-    applyMs: durationMs(spec.applyTimeout ?? '') ?? DEFAULT_POOL.applyMs,
+    applyMs: durationMs(spec.applyTimeout ?? ''),
     drainMs:
       (durationMs(spec.drainTimeout ?? '') ?? DEFAULT_POOL.drainMs) * (spec.drain?.onTimeout === 'force' ? 2 : 1),
     drain: { ...spec.drain, ...(spec.pause === undefined ? {} : { pause: spec.pause }) },

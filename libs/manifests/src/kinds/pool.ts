@@ -48,7 +48,7 @@ export class SilentNodesSpec {
   maxUnavailable:
     'How many nodes may be unavailable at once: a number, or a percentage of the members such as `"10%"`, rounded down but at least 1. Default: 1.',
   applyTimeout:
-    'How long a node may take to apply a config, probes included, such as `2m`; at least `2s`. Default: `2m`.',
+    'How long a node may take to apply a config, probes included, such as `2m`; at least `2s`. Default: `2m`; `10m` for a cluster, and `6h` for a fleet.',
   drainTimeout: 'How long a drain may take before `drain.onTimeout` applies. Default: `10m`.',
   drain: 'How nodes are drained with Kubernetes.',
   pause:
@@ -65,7 +65,8 @@ export class PoolSpec extends SelectingSpec {
   @Optional()
   @Duration({
     least: LEAST_APPLY,
-    because: 'a node has half of it to prepare a change, and needs a third of it to roll back; leave it out for 2m',
+    because:
+      'a node has half of it to prepare a change, and needs a third of it to roll back; leave it out for the default',
   })
   readonly applyTimeout?: string;
   @Optional() @Duration() readonly drainTimeout?: string;

@@ -22,6 +22,7 @@ import {
   type PoolPolicy,
 } from '#libs/rules';
 import {
+  applyMsOf,
   CONFIRM_SHARE,
   durationMs,
   immutableReasons,
@@ -312,14 +313,13 @@ function slowProbes(
   poolOf: ReadonlyMap<string, string>,
   pools: ReadonlyMap<string, PoolPolicy>,
 ): readonly Reason[] {
-  const leastMs = Math.min(DEFAULT_POOL.applyMs, ...[...pools.values()].map(({ applyMs }) => applyMs));
+  const leastMs = Math.min(applyMsOf(DEFAULT_POOL), ...[...pools.values()].map((pool) => applyMsOf(pool)));
   const slow = fragments.filter((one) => one.kind === 'Probe' && timeoutOf(one) >= leastMs * CONFIRM_SHARE);
   return mergeReasons(
     slow.flatMap((probe) =>
-      altered.flatMap(({ node, labels }) => {
+      altered.flatMap(({ node, labels, capabilities }) => {
         const pool = poolOf.get(node) ?? 'default';
-        const { applyMs } = pools.get(pool) ?? DEFAULT_POOL;
-        const confirmMs = applyMs * CONFIRM_SHARE;
+        const confirmMs = applyMsOf(pools.get(pool) ?? DEFAULT_POOL, capabilities) * CONFIRM_SHARE;
         if (timeoutOf(probe) < confirmMs || !selects(selectorOf(probe), labels)) return [];
         const message = `one attempt may take ${timeoutOf(probe) / 1_000}s, but the nodes of the pool ${pool} must confirm a change within ${Math.floor(confirmMs / 1_000)}s, two thirds of applyTimeout: use a shorter timeout, or a longer applyTimeout`;
         return [{ fragment: fragmentId(probe), field: 'spec.timeout', code: 'slow-probe', message, nodes: [node] }];

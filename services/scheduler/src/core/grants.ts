@@ -1,5 +1,5 @@
 import { nodeToken, type Action, type Drift, type Fragment } from '#libs/contracts';
-import { selectorOf, selects } from '#libs/manifests';
+import { applyMsOf, selectorOf, selects } from '#libs/manifests';
 import { policiesOf } from '#libs/rules';
 import type { SchedulerDraft } from './draft.js';
 import { changingIn, isUnavailable, mayRollBackBeyond, poolBudget, roomIn } from './indexes.js';
@@ -172,7 +172,7 @@ function emitGrant(
     recipe: want.recipe,
     actions,
     phase: drains ? 'draining' : 'applying',
-    applyMs: policy.applyMs,
+    applyMs: applyMsOf(policy, node.capabilities),
     drainMs: policy.drainMs,
     free: free && !isUnavailable(node),
     ...driftOf(draft.state, node, want),

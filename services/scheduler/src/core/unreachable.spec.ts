@@ -16,7 +16,7 @@ import { grants, MINUTE, PAST_DEADLINE, Scheduler, settledAs, types } from './sc
 const NAMES = ['f0', 'f1', 'f2'];
 
 /** Three targets whose appliers run elsewhere, in a pool with one unit. */
-function fleet(settings: object = {}): Scheduler {
+function fleet(settings: object = {}, capabilities: readonly string[] = []): Scheduler {
   const s = new Scheduler();
   s.given(
     accepted('c0', { apply: [pool('edge', 1, 'edge', settings)] }),
@@ -26,7 +26,7 @@ function fleet(settings: object = {}): Scheduler {
   s.given(committed('c0')).when();
   for (const node of NAMES) {
     s.given(
-      joined(node, { role: 'edge' }, { capabilities: [REMOTE_APPLIER] }),
+      joined(node, { role: 'edge' }, { capabilities: [REMOTE_APPLIER, ...capabilities] }),
       renderedNode(node, 'old'),
       reviewedNode(node, 'old'),
     );
@@ -127,4 +127,16 @@ describe('a silent target', () => {
     const facts = s.given(heard('f0')).when();
     expect(facts).toContainEqual(expect.objectContaining({ type: 'node.lease.granted', node: 'f0', hash: 'c1-new' }));
   });
+});
+
+it.each([
+  [[], {}, 2],
+  [['kind:KubeObjects'], {}, 10],
+  [['kind:FleetChange'], {}, 360],
+  [['kind:FleetChange'], { applyTimeout: '5m' }, 5],
+])('a target with %j in a pool with %j may take %i minutes', (capabilities, settings, minutes) => {
+  const facts = fleet(settings, capabilities).rolls('c1', NAMES);
+  expect(facts).toContainEqual(
+    expect.objectContaining({ type: 'node.lease.granted', node: 'f0', applyMs: minutes * MINUTE }),
+  );
 });

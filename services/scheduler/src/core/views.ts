@@ -8,6 +8,7 @@ import {
   type ViewBucket,
 } from '#libs/contracts';
 import { viewKey, type ViewBody, type ViewKey } from '#libs/engine';
+import { applyMsOf } from '#libs/manifests';
 import { DEFAULT_POOL } from '#libs/rules';
 import { poolProgress, worstNodes } from './frozen-rollout.js';
 import { poolBudget } from './indexes.js';
@@ -130,7 +131,7 @@ export function poolView(state: State, pool: string): Body<PoolView> {
     unavailable,
     used: sets.unavailable.size,
     waiting: sets.queue.size + sets.downQueue.size,
-    applyMs: policy.applyMs,
+    applyMs: applyMsOf(policy),
     drainMs: policy.drainMs,
     drift: policy.drift,
     gone,
