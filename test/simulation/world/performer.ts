@@ -3,6 +3,8 @@ import { objectRefOf } from '#libs/manifests';
 import {
   entriesWithObject,
   UNREACHABLE,
+  type Difference,
+  type Item,
   type Outcomes,
   type ProbeResult,
   type Refusal,
@@ -10,7 +12,7 @@ import {
   type StepAnswer,
   type StepOf,
 } from '../../../services/applier/src/core/index.js';
-import { contentOf, NO_ANSWER, unanswered } from '../../../services/applier/src/testing/memory-node.js';
+import { contentOf, NO_ANSWER, notRead, unanswered } from '../../../services/applier/src/testing/memory-node.js';
 import type { Disk } from './disk.js';
 import type { Machine } from './machine.js';
 import type { Participant, Surroundings } from './surroundings.js';
@@ -89,9 +91,7 @@ export function perform(node: Place, step: Step): StepAnswer {
     case 'restore':
       return refuses(node, step.key.slice(5)) ?? restore(node, step);
     case 'compare':
-      return disk.files.differences(
-        keepsReplaced(node) ? step.items.filter((item) => item.do === 'apply') : step.items,
-      );
+      return compared(node, step.items);
     case 'act':
       return machine.act(step.action);
     case 'read-unit':
@@ -101,6 +101,7 @@ export function perform(node: Place, step: Step): StepAnswer {
     case 'check-command':
     case 'undo':
     case 'start-probes':
+    case 'start-drift-check':
     case 'reset-failed':
     case 'guard':
     case 'settle':
@@ -110,6 +111,13 @@ export function perform(node: Place, step: Step): StepAnswer {
       return node.connected ? ask(node, step) : UNREACHABLE;
   }
 }
+
+/** What a drift check finds now. */
+export const driftOf = (node: Place, { items }: StepOf<'start-drift-check'>): readonly Difference[] =>
+  node.trouble.gone ? notRead(items) : compared(node, items);
+
+const compared = (node: Place, items: readonly Item[]): readonly Difference[] =>
+  node.disk.files.differences(keepsReplaced(node) ? items.filter((item) => item.do === 'apply') : items);
 
 /** The outcome of a step that needs the target. */
 function withoutAnswer({ world }: Place, step: Step): StepAnswer | undefined {

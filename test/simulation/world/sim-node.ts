@@ -13,7 +13,7 @@ import {
 import { MEMORY_KINDS } from '../../../services/applier/src/testing/memory-node.js';
 import { Disk } from './disk.js';
 import { Machine } from './machine.js';
-import { NO_TROUBLE, perform, probed, takenDigest, type Trouble } from './performer.js';
+import { driftOf, NO_TROUBLE, perform, probed, takenDigest, type Trouble } from './performer.js';
 import type { Surroundings as World } from './surroundings.js';
 
 /** Kinds with references, and what they become. Machines of this world do nothing with them. */
@@ -318,6 +318,14 @@ export class SimNode {
     });
   }
 
+  /** It reads the node some time after it began. */
+  private checkDrift(applier: ApplierRun, step: StepOf<'start-drift-check'>): void {
+    this.world.clock.after(this.world.delayMs(), () => {
+      if (applier === this.applier)
+        this.notify({ kind: 'compared', round: step.round, differences: driftOf(this, step) });
+    });
+  }
+
   /** Carries out one step after another. The applier may be killed before each of them. */
   private run(applier: ApplierRun, steps: ReturnType<ApplierRun['steps']>, outcome?: StepAnswer): void {
     const { done, value: step } = steps.next(outcome);
@@ -330,6 +338,7 @@ export class SimNode {
       if (this.guarding && this.journal.work === undefined) return this.guardEnds();
       if (isWait) return this.run(applier, steps);
       if (step.do === 'start-probes') this.probe(applier, step);
+      if (step.do === 'start-drift-check') this.checkDrift(applier, step);
       if (!this.dies(step)) this.run(applier, steps, perform(this.guarding ? withoutBus(this) : this, step));
     };
     if (isWait) this.endWait = begin;

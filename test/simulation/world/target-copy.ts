@@ -16,7 +16,7 @@ import { NO_ANSWER } from '../../../services/applier/src/testing/memory-node.js'
 import { Disk } from './disk.js';
 import { JournalServer } from './journal-server.js';
 import { PausableProcess } from './pausable-process.js';
-import { perform, probed, type Trouble } from './performer.js';
+import { driftOf, perform, probed, type Trouble } from './performer.js';
 import { HEARTBEAT_MS, KINDS } from './sim-node.js';
 import type { TargetHost } from './target-host.js';
 import { firstJournal, JOURNAL_TEXT, TARGET_BOOT } from './target-journal.js';
@@ -249,6 +249,11 @@ export class TargetCopy extends PausableProcess {
     if (step.do === 'start-probes') {
       const { probes, round } = step;
       this.after(this.target.delayMs(), () => this.hear({ kind: 'probed', round, results: probed(this, probes) }));
+      return then(undefined);
+    }
+    if (step.do === 'start-drift-check') {
+      const { round } = step;
+      this.after(this.target.delayMs(), () => this.hear({ kind: 'compared', round, differences: driftOf(this, step) }));
       return then(undefined);
     }
     if (step.do === 'check' && step.actions.some(({ kind }) => kind === 'reboot'))

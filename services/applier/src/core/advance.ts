@@ -79,6 +79,8 @@ const AFTER: StepResults = {
       ? progressed(state, { failure: failureOf(outcome) })
       : progressed(state, { waitsFor: { what: outcome, atMs } }),
   compare: (state, _, differences, nowMs) => compared(state, differences, nowMs),
+  'start-drift-check': (state) =>
+    remember(state, { drift: { ...state.memory.drift, isRunning: true, dueMs: Infinity } }),
   tidy: (state) => remember(state, { untidy: false }),
   'read-status': (state, _, status, nowMs) => statusRead(reached(state, nowMs), status, nowMs),
   'read-lease': (state, _, lease, nowMs) => leaseRead(reached(state, nowMs), lease, nowMs),

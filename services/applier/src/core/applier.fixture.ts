@@ -39,6 +39,7 @@ export class Bench {
   /** The machine ignores requests to reboot. */
   hangs = false;
   random = 7;
+  slowDriftChecks = false;
   self: Self = SELF;
   /** What a guard left for the next process. */
   hang: Hang | undefined;
@@ -84,6 +85,9 @@ export class Bench {
         { kind: 'probed', round: step.round, results: this.machine.resultsOf(step.probes) },
         this.nowMs,
       );
+    // A spec that sets `slowDriftChecks` says itself when the check ends.
+    if (step.do === 'start-drift-check' && !this.slowDriftChecks)
+      this.hear({ kind: 'compared', round: step.round, differences: this.machine.drift(step) });
     return step;
   }
 

@@ -8,6 +8,7 @@ import type { Outcomes, Step, StepOf } from './ports.js';
 import { isTouched, withAside } from './scope.js';
 import {
   withPreparation,
+  uncheckedDrift,
   newer,
   type Preparation,
   progressed,
@@ -141,6 +142,7 @@ export function leaseRead(state: State, lease: LeaseView | undefined, nowMs: num
     leaseDueMs,
     leasePushed: 0,
     progress: START,
+    ...(preparation === undefined ? {} : { drift: uncheckedDrift(memory.drift.round + 1, Infinity) }),
   });
 }
 

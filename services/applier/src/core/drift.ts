@@ -7,9 +7,10 @@ import {
   type Config,
   type LeaseView,
 } from '#libs/contracts';
+import { draw } from './chance.js';
 import { inOrder, notAmong } from './plan.js';
 import type { Difference, Item } from './ports.js';
-import { inHand, type Preparation, type State } from './state.js';
+import { inHand, remember, START, type Drift, type Preparation, type State } from './state.js';
 
 /** A difference as a report says it. */
 export const driftText = ({ what, how, refused }: Difference): string =>
@@ -91,4 +92,28 @@ export function driftToReport(
   if (all.every(isPlanned)) return undefined;
   const gone = differences.filter((difference) => !all.some(({ what }) => isDriftOf(difference, what)));
   return [...all.map(driftText), ...gone];
+}
+
+/** After a drift check; without differences, it has failed. */
+export function driftChecked(state: State, differences: readonly Difference[] | undefined, nowMs: number): State {
+  const { memory, settings } = state;
+  const later = (waitMs: number): Drift => ({
+    ...memory.drift,
+    isRunning: false,
+    dueMs: Math.min(memory.drift.dueMs, nowMs + waitMs),
+  });
+  // Nothing is known of a target that does not answer. A notice says when it does.
+  if (differences === undefined || differences.some(({ unreachable }) => unreachable === true))
+    return remember(state, { drift: later(settings.driftCheckMs) });
+  const { value, next } = draw(memory.chance);
+  const drift = later(settings.driftCheckMs * (0.75 + value / 2));
+  // It is applied again. The next check finds what still differs.
+  if (differences.some(({ forgotten }) => forgotten === true))
+    return remember(state, { chance: next, forgot: true, progress: START, drift });
+  return remember(state, {
+    chance: next,
+    configs: new Map(),
+    absent: new Set(),
+    drift: { ...drift, latest: differences.map(driftText) },
+  });
 }

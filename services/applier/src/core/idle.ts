@@ -74,11 +74,13 @@ function remakeStep(state: State, nowMs: number): Step | undefined {
 function driftStep(state: State, nowMs: number): Step | undefined {
   const { journal, memory } = state;
   const { kinds } = state.settings;
-  if (!journal.sound || nowMs < memory.drift.dueMs) return undefined;
+  const { isRunning, dueMs, round } = memory.drift;
+  if (!journal.sound || isRunning || nowMs < dueMs) return undefined;
   const config = inHand(state, journal.inForce);
   if (config === undefined) return loadStep(state, nowMs);
   const { originals } = journal;
-  return { do: 'compare', items: planTo(config, originals, kinds), checks: { config, from: config, originals } };
+  const checks = { config, from: config, originals };
+  return { do: 'start-drift-check', items: planTo(config, originals, kinds), checks, round };
 }
 
 /** Runs the probes of the config in force at their intervals. A degraded node does not fully have that config. */

@@ -3,6 +3,7 @@ export * from './journal.js';
 export * from './leases.js';
 export * from './next-step.js';
 export * from './ownership.js';
+export { hear } from './notices.js';
 export { entriesWithObject } from './plan.js';
 export * from './ports.js';
 export * from './run.js';

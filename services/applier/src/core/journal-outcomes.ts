@@ -3,7 +3,16 @@ import { distance } from './chance.js';
 import { type Health, intervalMs, newHealth } from './health.js';
 import { type Journal, mayBeWrittenLater, type Work } from './journal.js';
 import type { Refusal } from './ports.js';
-import { withPreparation, nextNonce, progressed, remember, START, type State, VIEW_LAG_MS } from './state.js';
+import {
+  withPreparation,
+  uncheckedDrift,
+  nextNonce,
+  progressed,
+  remember,
+  START,
+  type State,
+  VIEW_LAG_MS,
+} from './state.js';
 
 const DISK_FIRST_MS = 1_000;
 const DISK_LAST_MS = 60_000;
@@ -59,7 +68,7 @@ export function journaled(state: State, journal: Journal, nowMs: number): State 
       progress: START,
       untidy: true,
       repair: { count: 0, dueMs: nowMs + VIEW_LAG_MS },
-      drift: { dueMs: nowMs + state.settings.driftCheckMs, latest: undefined, reported: undefined },
+      drift: uncheckedDrift(memory.drift.round + 1, nowMs + state.settings.driftCheckMs),
     });
   }
   return next;

@@ -154,14 +154,19 @@ export type Step =
    */
   | { readonly do: 'await-ready'; readonly items: readonly Item[]; readonly atMs: number; readonly untilMs: number }
   /**
-   * Reads back how the node differs from these items. With `checks`, also what it refuses to correct. With `untilMs`,
-   * it ends by then, and what was not read by then is `late`.
+   * Reads back how the node differs from these items. With `untilMs`, it ends by then, and what was not read by then is
+   * `late`.
+   */
+  | { readonly do: 'compare'; readonly items: readonly Item[]; readonly untilMs?: number }
+  /**
+   * Starts to compare the node with these items, and what it refuses to correct, and does not wait for that: a notice
+   * of this round brings the differences. A lease ends it.
    */
   | {
-      readonly do: 'compare';
+      readonly do: 'start-drift-check';
       readonly items: readonly Item[];
-      readonly checks?: EntryContext;
-      readonly untilMs?: number;
+      readonly checks: EntryContext;
+      readonly round: number;
     }
   /** Deletes configs and contents that nothing refers to any more. No other step depends on it. */
   | { readonly do: 'tidy'; readonly configs: readonly string[]; readonly journal: Journal }
@@ -239,6 +244,7 @@ export interface Outcomes {
   /** What is not ready yet, and why. A refusal if something has failed. */
   'await-ready': Refusal | readonly string[];
   compare: readonly Difference[];
+  'start-drift-check': void;
   tidy: void;
   'read-status': StatusView | undefined;
   'read-lease': LeaseView | undefined;
@@ -254,13 +260,15 @@ export type StepOf<D extends Step['do']> = Extract<Step, { readonly do: D }>;
 
 /**
  * Messages from outside, which are only hints: every decision is based on what is read from the leader of the stream.
- * Also the results of probes.
+ * Also the results of probes and of drift checks.
  */
 export type Notice =
   | { readonly kind: 'lease'; readonly lease: LeaseView }
   | { readonly kind: 'status'; readonly status: StatusView }
   | { readonly kind: 'connected' }
   | { readonly kind: 'probed'; readonly round: number; readonly results: readonly ProbeResult[] }
+  /** Without differences, the drift check has failed. */
+  | { readonly kind: 'compared'; readonly round: number; readonly differences?: readonly Difference[] }
   /** The target answers again, after a time in which it did not. */
   | { readonly kind: 'answers' }
   /** Somebody may have changed something on the target by hand. */

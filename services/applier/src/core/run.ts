@@ -2,8 +2,9 @@ import type { Config } from '#libs/contracts';
 import { advance } from './advance.js';
 import { nextStep } from './next-step.js';
 import { mayBeWrittenLater, type Journal } from './journal.js';
+import { hear } from './notices.js';
 import { type Log, type Notice, type Outcome, type Refusal, type Step, UNREACHABLE } from './ports.js';
-import { hear, inHand, leaseAtWork, type State } from './state.js';
+import { inHand, leaseAtWork, type State } from './state.js';
 
 const AGAIN_FIRST_MS = 1_000;
 const AGAIN_LAST_MS = 60_000;

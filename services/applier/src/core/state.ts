@@ -1,6 +1,6 @@
 import { EMPTY_CONFIG, REMOTE_APPLIER, type Config, type LeaseView, type StatusView } from '#libs/contracts';
 import { draw, type Chance } from './chance.js';
-import { finished, newHealth, type Health } from './health.js';
+import { newHealth, type Health } from './health.js';
 import {
   failureOf,
   type Escalation,
@@ -10,7 +10,7 @@ import {
   type Originals,
   type Scope,
 } from './journal.js';
-import type { Difference, Notice, Kinds, ProbeResult } from './ports.js';
+import type { Difference, Kinds, ProbeResult } from './ports.js';
 
 /** The state of an applier: its journal, which is on disk, and its memory, which is lost at kill -9. */
 export interface State {
@@ -99,6 +99,10 @@ export interface Retry {
   readonly dueMs: number;
 }
 export interface Drift {
+  /** Each lease begins a new round: what an earlier check found says nothing any more. */
+  readonly round: number;
+  readonly isRunning: boolean;
+  /** Infinity while it runs, unless something was changed by hand since it began. */
   readonly dueMs: number;
   /** Found by the last check, and not yet reported. */
   readonly latest: readonly string[] | undefined;
@@ -230,7 +234,7 @@ export function start(settings: Settings, self: Self, journal: Journal, outside:
       reborn: { count: 0, dueMs: nowMs },
       viewRetry: undefined,
       repair: { count: 0, dueMs: nowMs },
-      drift: { dueMs: nowMs + value * settings.driftCheckMs, latest: undefined, reported: undefined },
+      drift: uncheckedDrift(0, nowMs + value * settings.driftCheckMs),
       health: newHealth(0, journal.inForce === settings.emptyHash ? EMPTY_CONFIG : undefined, () => nowMs),
       untidy: true,
       guarded: undefined,
@@ -239,50 +243,17 @@ export function start(settings: Settings, self: Self, journal: Journal, outside:
   };
 }
 
+/** No drift check runs or has run since the last lease. */
+export const uncheckedDrift = (round: number, dueMs: number): Drift => ({
+  round,
+  isRunning: false,
+  dueMs,
+  latest: undefined,
+  reported: undefined,
+});
+
 /** How long to wait before answering a lease that still looks open: the view may only lag. */
 export const VIEW_LAG_MS = 5_000;
-
-/** Handles a notice, which only changes what is read next, or what is known of the node's health. */
-export function hear(state: State, notice: Notice, nowMs: number): State {
-  const { memory } = state;
-  switch (notice.kind) {
-    case 'lease':
-      if (notice.lease.phase !== 'applying') return ended(state, notice.lease);
-      return remember(state, { leaseDueMs: nowMs, leasePushed: Math.max(memory.leasePushed, notice.lease.ledger) });
-    case 'status':
-      return noteStatus(
-        remember(state, { status: newer(memory.status, notice.status), ...laterView(memory, nowMs + VIEW_LAG_MS) }),
-        nowMs,
-      );
-    case 'connected':
-      return remember(state, {
-        // Another ledger may have replaced the previous one.
-        status: undefined,
-        leaseDueMs: nowMs,
-        statusDueMs: nowMs,
-        bus: { failures: 0, retryAtMs: nowMs },
-        reportRetry: { count: memory.reportRetry.count, dueMs: nowMs },
-      });
-    case 'probed': {
-      const isLate = notice.round !== memory.health.round;
-      return isLate ? state : remember(state, { health: finished(memory.health, notice.results, nowMs) });
-    }
-    case 'answers':
-      return remember(state, {
-        repair: { count: 0, dueMs: nowMs },
-        drift: { ...memory.drift, dueMs: nowMs },
-        leaseDueMs: nowMs,
-      });
-    case 'changed':
-      return remember(state, { drift: { ...memory.drift, dueMs: nowMs } });
-    case 'self':
-      return {
-        ...state,
-        self: { ...state.self, labels: notice.labels, capabilities: notice.capabilities },
-        memory: { ...memory, announce: true },
-      };
-  }
-}
 
 export const remember = (state: State, part: Partial<Memory>): State => ({
   ...state,
@@ -357,13 +328,3 @@ export const newer = (before: StatusView | undefined, found: StatusView | undefi
 
 /** A nonce that differs from the last one and is never 0. */
 export const nextNonce = (nonce: number): number => (Math.imul(nonce, 1_664_525) + 1_013_904_223) >>> 0 || 1;
-
-/** A pushed lease that is not in the phase `applying` starts nothing, so it may be used without reading it. */
-const ended = (state: State, lease: LeaseView): State =>
-  lease.ledger > (state.memory.lease?.ledger ?? 0) ? remember(state, { lease, viewRetry: undefined }) : state;
-
-/** The status has changed, so the view of the lease may follow in a moment. */
-const laterView = ({ viewRetry, leaseDueMs }: Memory, dueMs: number): Partial<Memory> =>
-  viewRetry === undefined || viewRetry.dueMs >= dueMs
-    ? {}
-    : { viewRetry: { ...viewRetry, dueMs }, leaseDueMs: Math.min(leaseDueMs, dueMs) };

@@ -1,7 +1,6 @@
 import { fragmentId, type Action, type ConfigEntry } from '#libs/contracts';
 import { mayRestart } from './actions.js';
-import { distance, draw } from './chance.js';
-import { driftText } from './drift.js';
+import { distance } from './chance.js';
 import { type Escalation, type Failure, failureOf } from './journal.js';
 import { type Difference, type Outcomes, type ProbeResult, type Refusal, UNNEEDED } from './ports.js';
 import { needsReboot, passedOver, startedEarly, whatIsWrong } from './rollback.js';
@@ -93,7 +92,6 @@ export function compared(state: State, differences: readonly Difference[], nowMs
   if (journal.work === undefined && memory.preparation !== undefined)
     return comparedBefore(state, memory.preparation, differences);
   if (hasForgotten(state)) return progressed(state, { differences });
-  if (journal.work === undefined && journal.sound) return driftChecked(state, differences, nowMs);
   const next = progressed(state, { differences });
   if (journal.work !== undefined)
     return journal.work.phase === 'rolling-back' ? progressed(next, passedOver(next, nowMs)) : next;
@@ -107,23 +105,5 @@ export function compared(state: State, differences: readonly Difference[], nowMs
     progress: START,
     configs: new Map(),
     absent: new Set(),
-  });
-}
-
-function driftChecked(state: State, differences: readonly Difference[], nowMs: number): State {
-  const { value, next } = draw(state.memory.chance);
-  // Nothing is known of a target that does not answer. A notice says when it does.
-  if (differences.some(({ unreachable }) => unreachable === true))
-    return remember(state, { drift: { ...state.memory.drift, dueMs: nowMs + state.settings.driftCheckMs } });
-  const latest = differences.map(driftText);
-  const dueMs = nowMs + state.settings.driftCheckMs * (0.75 + value / 2);
-  // It is applied again. The next check finds what still differs.
-  if (differences.some(({ forgotten }) => forgotten === true))
-    return remember(state, { chance: next, forgot: true, progress: START, drift: { ...state.memory.drift, dueMs } });
-  return remember(state, {
-    chance: next,
-    configs: new Map(),
-    absent: new Set(),
-    drift: { ...state.memory.drift, dueMs, latest },
   });
 }

@@ -19,6 +19,10 @@ export interface CommandLimits {
   readonly ending: AbortSignal;
 }
 
+/** A signal for both. */
+export const either = (one: AbortSignal, other: AbortSignal | undefined): AbortSignal =>
+  other === undefined ? one : AbortSignal.any([one, other]);
+
 const OUTPUT_END = 8_000;
 /** How much of the output goes into a reason. */
 const REASON_END = 500;
@@ -61,6 +65,7 @@ export function runCommand(
     );
     const kill = (): void => killGroup(child.pid);
     ending.addEventListener('abort', kill, { once: true });
+    if (ending.aborted) kill();
     const keep = (chunk: Buffer): void => {
       output = (output + chunk.toString('utf8')).slice(-OUTPUT_END);
     };

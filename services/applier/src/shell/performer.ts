@@ -13,6 +13,7 @@ import {
   type StepOf,
 } from '../core/index.js';
 import type { BusPort } from './bus-port.js';
+import { DriftCheck } from './drift-check.js';
 import type { Clock, Storage } from './ports.js';
 import { parseConfig } from './state/config-text.js';
 import { refused } from './resource-steps.js';
@@ -30,6 +31,7 @@ export class Performer {
   wake = (): void => undefined;
   /** Passes a notice to the applier. */
   private tell: (notice: Notice) => void = () => undefined;
+  private driftCheck: DriftCheck | undefined;
   /** When it first found nothing to read. 0 after it has read something. */
   private newSinceMs: number | undefined;
   /** The last logged error of each problem that may last. */
@@ -52,9 +54,11 @@ export class Performer {
       this.tellGuard(applier, step);
       const { sound, work } = applier.journal;
       this.site.resources.isRollingBack = !sound || work?.phase === 'rolling-back';
+      if (applier.lease !== undefined || !sound) await this.endDriftCheck();
       const outcome = step.do === 'wait' ? this.wait(step.untilMs) : this.perform(step);
       next = steps.next(await outcome.catch((error: Error) => error));
     }
+    await this.endDriftCheck();
     // Unfinished work stays guarded. If no applier continues in time, the guard rolls it back.
     if (applier.journal.work === undefined) this.site.guard.release();
   }
@@ -104,6 +108,8 @@ export class Performer {
         return this.site.runProbes(step.probes, step.untilMs);
       case 'start-probes':
         return this.startProbes(step);
+      case 'start-drift-check':
+        return this.startDriftCheck(step);
       case 'check-command':
         return this.site.resources.checkCommand(step);
       case 'apply':
@@ -245,5 +251,15 @@ export class Performer {
   private startProbes({ probes, round }: StepOf<'start-probes'>): Promise<void> {
     void this.site.runProbes(probes, Infinity).then((results) => this.tell({ kind: 'probed', round, results }));
     return Promise.resolve();
+  }
+
+  private startDriftCheck(step: StepOf<'start-drift-check'>): Promise<void> {
+    this.driftCheck = new DriftCheck(step, this.site.resources, this.tell, this.log);
+    return Promise.resolve();
+  }
+
+  private async endDriftCheck(): Promise<void> {
+    await this.driftCheck?.end();
+    this.driftCheck = undefined;
   }
 }

@@ -53,6 +53,8 @@ export interface CheckContext {
   readonly places: Map<string, ManagedPlace>;
   /** The remaining time. A check that waits for a program ends with an error when it is over. */
   readonly leftMs: () => number;
+  /** Ends the check, and the commands that it runs. */
+  readonly ending?: AbortSignal;
 }
 
 /** A place that an entry manages. */
@@ -114,8 +116,11 @@ export interface Backend {
   isUnneeded?(entry: ConfigEntry, leftMs: () => number): Promise<boolean>;
   /** Undoes what `apply` did. Only for entries that cannot be restored. */
   undo?(entry: ConfigEntry, leftMs: () => number): Promise<void>;
-  /** How the node differs from the entry. Undefined if it does not. A slow backend asks for the remaining time. */
-  differs(entry: ConfigEntry, leftMs?: () => number): Promise<string | undefined>;
+  /**
+   * How the node differs from the entry. Undefined if it does not. A slow backend asks for the remaining time, and
+   * `ending` ends the commands that it runs.
+   */
+  differs(entry: ConfigEntry, leftMs?: () => number, ending?: AbortSignal): Promise<string | undefined>;
   /** Whether the daemon that holds it was restarted since it was created, so that it is lost. */
   isForgotten?(entry: ConfigEntry): Promise<boolean>;
   /** The name of the entry for people: a path, or `Kind/name`. */

@@ -187,11 +187,19 @@ export class ResourceSteps {
     return refusal ?? waiting;
   }
 
-  async compare({ items, checks, untilMs }: StepOf<'compare'>): Promise<readonly Difference[]> {
-    const differences = await this.differences(items, this.leftUntil(untilMs ?? Infinity));
-    if (checks === undefined) return differences;
+  compare({ items, untilMs = Infinity }: StepOf<'compare'>): Promise<readonly Difference[]> {
+    return this.differences(items, this.leftUntil(untilMs));
+  }
+
+  /** The differences, and why this node would not correct them. What was not read when it is ended is left out. */
+  async checkDrift(
+    { items, checks }: Pick<StepOf<'start-drift-check'>, 'items' | 'checks'>,
+    ending: AbortSignal,
+  ): Promise<readonly Difference[]> {
+    const leftMs = (): number => (ending.aborted ? 0 : Infinity);
+    const differences = await this.differences(items, leftMs, ending);
     const read = differences.flatMap(({ entry, unreadable }) => (unreadable === true ? [] : (entry ?? [])));
-    const refusals = await this.refusals(read, checkContext(checks));
+    const refusals = await this.refusals(read, { ...checkContext(checks, leftMs), ending });
     const reasons = new Map(refusals.filter(isOfPlace).map(({ entry, reason }) => [entry, reason]));
     return differences.map((difference) => {
       const reason = difference.entry === undefined ? undefined : reasons.get(difference.entry);
@@ -199,11 +207,16 @@ export class ResourceSteps {
     });
   }
 
-  private async differences(items: readonly Item[], leftMs: () => number): Promise<readonly Difference[]> {
+  private async differences(
+    items: readonly Item[],
+    leftMs: () => number,
+    ending?: AbortSignal,
+  ): Promise<readonly Difference[]> {
     const differences: Difference[] = [];
     await this.folders.tryAll(items.map((item) => this.folders.ofItem(item)));
     for (const item of items) {
-      const { what, how, ...rest } = await this.differenceOf(item, leftMs);
+      if (ending?.aborted === true) break;
+      const { what, how, ...rest } = await this.differenceOf(item, leftMs, ending);
       if (how !== undefined)
         differences.push({
           what,
@@ -219,6 +232,7 @@ export class ResourceSteps {
   private async differenceOf(
     item: Item,
     leftMs: () => number,
+    ending?: AbortSignal,
   ): Promise<Pick<Difference, 'what' | 'unreadable' | 'unreachable' | 'late'> & { readonly how: string | undefined }> {
     const what =
       item.do === 'apply'
@@ -231,7 +245,7 @@ export class ResourceSteps {
       await this.folders.requireAnswer(this.folders.ofItem(item));
       if (item.do === 'restore')
         return { what, how: await this.backendOf(item.original.kind).differsFromOriginal(item.key, item.original.was) };
-      const how = await this.backendOf(item.entry.kind).differs(item.entry, leftMs);
+      const how = await this.backendOf(item.entry.kind).differs(item.entry, leftMs, ending);
       return { what, how, ...late() };
     } catch (error) {
       const gone = error instanceof UnreachableError ? { unreachable: true as const } : {};

@@ -24,6 +24,7 @@ import {
   type ProbeResult,
   type Refusal,
   type Step,
+  type StepOf,
 } from '../core/index.js';
 
 /** Kinds of a node in memory: files, each with a path and a content. */
@@ -255,18 +256,27 @@ export class MemoryNode {
       case 'await-ready':
         return this.notReady(step.items);
       case 'compare':
-        return this.files
-          .differences(step.items)
-          .map((difference) => (this.forgets ? { ...difference, forgotten: true } : difference))
-          .map((difference) => this.withRefusal(difference, step.checks !== undefined));
+        return this.differences(step.items);
+      case 'start-drift-check':
+        return undefined;
       default:
         return this.bus.up ? this.ask(step) : UNREACHABLE;
     }
   }
 
-  private withRefusal(difference: Difference, isChecked: boolean): Difference {
-    const refused = isChecked && difference.entry !== undefined ? this.refuses(difference.entry)?.reason : undefined;
-    return refused === undefined ? difference : { ...difference, refused };
+  /** The result of a drift check. */
+  drift({ items }: Pick<StepOf<'start-drift-check'>, 'items'>): readonly Difference[] {
+    if (this.isGone) return notRead(items);
+    return this.differences(items).map((difference) => {
+      const refused = difference.entry === undefined ? undefined : this.refuses(difference.entry)?.reason;
+      return refused === undefined ? difference : { ...difference, refused };
+    });
+  }
+
+  private differences(items: readonly Item[]): readonly Difference[] {
+    return this.files
+      .differences(items)
+      .map((difference) => (this.forgets ? { ...difference, forgotten: true } : difference));
   }
 
   /** All running services are restarted with the current content. */
@@ -347,13 +357,7 @@ export function unanswered(step: Step): Outcome | undefined {
     case 'check':
       return { refusals: step.entries.map((entry) => ({ ...NO_ANSWER, entry })), shared: {} };
     case 'compare':
-      return step.items.map((item): Difference => ({
-        what: titleOf(item),
-        how: `cannot be read: ${NO_ANSWER.reason}`,
-        unreadable: true,
-        unreachable: true,
-        ...(item.do === 'apply' ? { entry: item.entry } : {}),
-      }));
+      return notRead(step.items);
     case 'read-before':
     case 'snapshot':
     case 'check-command':
@@ -366,6 +370,16 @@ export function unanswered(step: Step): Outcome | undefined {
       return undefined;
   }
 }
+
+/** What a comparison finds on a target that does not answer. */
+export const notRead = (items: readonly Item[]): readonly Difference[] =>
+  items.map((item) => ({
+    what: titleOf(item),
+    how: `cannot be read: ${NO_ANSWER.reason}`,
+    unreadable: true,
+    unreachable: true,
+    ...(item.do === 'apply' ? { entry: item.entry } : {}),
+  }));
 
 export const newBus = (): MemoryBus => ({
   up: true,

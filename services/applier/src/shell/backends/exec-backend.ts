@@ -1,6 +1,6 @@
 import type { ConfigEntry } from '#libs/contracts';
 import type { Original } from '../../core/index.js';
-import { runCommand } from '../command.js';
+import { either, runCommand } from '../command.js';
 import {
   argvOf,
   durationOr,
@@ -75,13 +75,18 @@ class ExecBackend implements Backend {
     if (!result.passed) throw new Error(result.reason);
   }
 
-  async differs(entry: ConfigEntry, leftMs: () => number = () => Infinity): Promise<string | undefined> {
+  async differs(
+    entry: ConfigEntry,
+    leftMs: () => number = () => Infinity,
+    ending?: AbortSignal,
+  ): Promise<string | undefined> {
     if (!this.surroundings.allowExec)
       return 'this node does not allow commands (its applier runs without --allow-exec)';
     const limitMs = Math.min(leftMs(), CHECK_TIMEOUT_MS, durationOr(CHECK_TIMEOUT_MS, entry.spec['timeout']));
     const { passed, reason } = await runCommand(argvOf(entry.spec['check'], 'check'), {
       ...this.surroundings,
       timeoutMs: limitMs,
+      ending: either(this.surroundings.ending, ending),
     });
     return passed ? undefined : `check: ${reason}`;
   }

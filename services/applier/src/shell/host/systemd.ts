@@ -1,4 +1,4 @@
-import { runCommand, type CommandResult } from '../command.js';
+import { either, runCommand, type CommandResult } from '../command.js';
 import type { Item } from '../../core/index.js';
 
 /** The state of a unit according to systemd. */
@@ -73,11 +73,12 @@ export class Systemd {
     await this.run(['is-system-running', '--wait'], timeoutMs);
   }
 
-  async show(unit: string, mostMs = LOOK_MS): Promise<UnitState> {
+  async show(unit: string, mostMs = LOOK_MS, ending?: AbortSignal): Promise<UnitState> {
     const limitMs = performance.now() < this.silentUntilMs ? SHORT_LOOK_MS : LOOK_MS;
     const { passed, reason, output, timedOut } = await this.run(
       ['show', ...PROPERTIES.map((name) => `--property=${name}`), '--', unit],
       Math.min(mostMs, limitMs),
+      ending,
     );
     if (timedOut && mostMs >= limitMs) this.silentUntilMs = performance.now() + SILENT_MS;
     if (!passed) throw new Error(reason);
@@ -111,8 +112,9 @@ export class Systemd {
     if (!passed) throw new Error(reason);
   }
 
-  private run(args: readonly string[], timeoutMs: number): Promise<CommandResult> {
-    return runCommand([this.systemctl, '--no-pager', ...args], { root: this.root, timeoutMs, ending: this.ending });
+  private run(args: readonly string[], timeoutMs: number, ending?: AbortSignal): Promise<CommandResult> {
+    const limits = { root: this.root, timeoutMs, ending: either(this.ending, ending) };
+    return runCommand([this.systemctl, '--no-pager', ...args], limits);
   }
 }
 

@@ -60,10 +60,10 @@ class SystemdUnitBackend implements Backend {
         checked,
       );
     }
-    const { load } = await this.systemd.show(unit.name, checked.leftMs());
+    const { load } = await this.systemd.show(unit.name, checked.leftMs(), checked.ending);
     if (unit.content === undefined && load === 'not-found')
       throw new RefusedError('node', `there is no unit ${unit.name}`);
-    await verifyUnit(entry, unit, this.surroundings, checked.leftMs);
+    await verifyUnit(entry, unit, this.surroundings, checked);
   }
 
   original(key: string, _entry: ConfigEntry, saving: SaveContext): Promise<Original> {
@@ -108,13 +108,13 @@ class SystemdUnitBackend implements Backend {
     if (state !== undefined) await this.systemd.tell(unit.state === 'started' ? 'start' : 'stop', unit.name, leftMs());
   }
 
-  async differs(entry: ConfigEntry, leftMs?: () => number): Promise<string | undefined> {
+  async differs(entry: ConfigEntry, leftMs?: () => number, ending?: AbortSignal): Promise<string | undefined> {
     const unit = unitOf(entry);
     for (const file of unitFiles(entry)) {
       const how = await this.fileDiffers(file);
       if (how !== undefined) return `${file.path}: ${how}`;
     }
-    const now = await this.systemd.show(unit.name, leftMs?.());
+    const now = await this.systemd.show(unit.name, leftMs?.(), ending);
     return (
       enabledDiffers(unit, now) ??
       stateDiffers(unit, now) ??

@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import type { ConfigEntry } from '#libs/contracts';
-import { runCommand } from '../../command.js';
-import { RefusedError, type Surroundings } from '../../ports.js';
+import { either, runCommand } from '../../command.js';
+import { RefusedError, type CheckContext, type Surroundings } from '../../ports.js';
 import { fileAt } from '../paths/path-state.js';
 import { unitFiles, unitPlaces, type UnitEntry } from './unit-files.js';
 
@@ -22,7 +22,7 @@ export async function verifyUnit(
   entry: ConfigEntry,
   unit: UnitEntry,
   { host, root, ending }: Surroundings,
-  leftMs: () => number,
+  checked: Pick<CheckContext, 'leftMs' | 'ending'>,
 ): Promise<void> {
   const files = unitFiles(entry);
   if (files.length === 0 || host.systemdAnalyze === undefined) return;
@@ -39,7 +39,11 @@ export async function verifyUnit(
     }
     const { passed, output, reason } = await runCommand(
       [host.systemdAnalyze, 'verify', '--man=no', '--recursive-errors=no', path],
-      { root: folder, timeoutMs: Math.min(VERIFY_MS, leftMs()), ending },
+      {
+        root: folder,
+        timeoutMs: Math.min(VERIFY_MS, checked.leftMs()),
+        ending: either(ending, checked.ending),
+      },
     );
     const messages = output
       .split('\n')
