@@ -287,8 +287,8 @@ describe('a path that cannot be applied, because its owner has put something in 
 });
 
 describe('a drift check that takes long', () => {
-  const begun = (bench: Bench): number => bench.steps.filter(({ do: what }) => what === 'start-drift-check').length;
-  /** A node whose drift check has begun. */
+  const checks = (bench: Bench): number => bench.steps.filter(({ do: what }) => what === 'start-drift-check').length;
+  /** A node whose drift check runs. */
   const checking = (): { readonly bench: Bench; readonly round: number } => {
     const bench = scene();
     bench.slowDriftChecks = true;
@@ -301,7 +301,7 @@ describe('a drift check that takes long', () => {
 
   it('delays no lease, and what it found before that counts for nothing', () => {
     const { bench, round } = checking();
-    expect(begun(bench)).toBe(1);
+    expect(checks(bench)).toBe(1);
     bench.grant({ lease: 'l2', ...lease('forward', B, []) });
     bench.settle();
     expect(bench.last).toMatchObject({ lease: 'l2', verdict: 'applied', hash: B });
@@ -310,31 +310,31 @@ describe('a drift check that takes long', () => {
     expect(drifted(bench)).toBeUndefined();
   });
 
-  it('is not begun again before it has ended, and reports what it finds', () => {
+  it('is not started again before it has ended, and reports what it finds', () => {
     const { bench, round } = checking();
     bench.pass(1_000_000);
-    expect(begun(bench)).toBe(1);
+    expect(checks(bench)).toBe(1);
     bench.hear({ kind: 'compared', round, differences: [{ what: '/a', how: 'differs' }] });
     bench.settle();
     expect(drifted(bench)).toEqual(['/a: differs']);
     bench.pass(100_000);
-    expect(begun(bench)).toBe(2);
+    expect(checks(bench)).toBe(2);
   });
 
-  it('is begun again at once if something was changed by hand meanwhile', () => {
+  it('starts again at once if something was changed by hand meanwhile', () => {
     const { bench, round } = checking();
     bench.hear({ kind: 'changed' });
     bench.settle();
-    expect(begun(bench)).toBe(1);
+    expect(checks(bench)).toBe(1);
     bench.hear({ kind: 'compared', round, differences: [] });
     bench.settle();
-    expect(begun(bench)).toBe(2);
+    expect(checks(bench)).toBe(2);
   });
 
   it('is tried again if it fails', () => {
     const { bench, round } = checking();
     bench.hear({ kind: 'compared', round });
     bench.pass(100_000);
-    expect(begun(bench)).toBe(2);
+    expect(checks(bench)).toBe(2);
   });
 });
