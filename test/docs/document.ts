@@ -1,8 +1,8 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
-import { join } from 'node:path';
-import { findNatsServer } from '#libs/process';
+import { dirname, join } from 'node:path';
+import { cacheHome, findNatsServer } from '#libs/process';
 
 const ROOT = join(__dirname, '../..');
 /** `sluice up` is ready when it prints how to stop it. */
@@ -50,7 +50,15 @@ export class Reader {
     delete env['XDG_DATA_HOME'];
     delete env['NATS_URL'];
     const server = await findNatsServer();
-    this.env = { ...env, HOME: this.home, PATH: `${bin}:${env['PATH']}`, SLUICE_NATS_SERVER: server, NO_COLOR: '1' };
+    this.env = {
+      ...env,
+      HOME: this.home,
+      // What was built is in the cache of the user who runs the tests.
+      XDG_CACHE_HOME: dirname(cacheHome(process.env)),
+      PATH: `${bin}:${env['PATH']}`,
+      SLUICE_NATS_SERVER: server,
+      NO_COLOR: '1',
+    };
   }
 
   async run({ command, isBackground }: Step): Promise<string> {
@@ -116,7 +124,7 @@ function comparable(text: string, nodesMayDiffer: boolean): string[] {
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z|\b\d\d:\d\d:\d\d(\.\d+)?\b/g, '<time>')
     .replace(/\b\d+(\.\d+)?(ms|s|m|h|d)\b/g, '<for>')
     .replace(/\b[0-9a-f]{12}([0-9a-f]{52})?\b/g, '<hash>')
-    .replace(nodesMayDiffer ? /\b(node|edge|worker|cnf)-\d+\b/g : /(?!)/g, '<node>')
+    .replace(nodesMayDiffer ? /\b(node|edge|worker|cnf|cluster)-\d+\b/g : /(?!)/g, '<node>')
     .split('\n')
     .map((line) => line.trim().replace(/\s{2,}/g, '  '))
     .filter((line) => line !== '');

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { findKubeBinaries } from '#libs/api-servers';
+import { whyNoKube } from '#libs/testing';
 import { isAsShown, Reader, stepsOf, update, type Step } from './document.js';
 
 const ROOT = join(__dirname, '../..');
@@ -30,6 +32,12 @@ test('the output of the demo matches README', () => follow('README.md', true));
 
 test('the output of the demo of network functions matches their guide', () =>
   follow('docs/guides/network-functions.md', true));
+
+const why = whyNoKube();
+(why === undefined ? describe : describe.skip)(`with API servers${why === undefined ? '' : ` (${why})`}`, () => {
+  beforeAll(() => findKubeBinaries(), 20 * 60_000);
+  test('the output of the demo of clusters matches their guide', () => follow('docs/guides/clusters.md', true));
+});
 
 test.each([
   ['a line that differs', 'a\nb\n', 'a\nc\n', false],

@@ -25,20 +25,25 @@ export interface PublishedChange {
 }
 
 const STEP_MS = 20_000;
+const WAIT_MS = 30_000;
+const LOOK_MS = 100;
 
 export const titleOf =
   ({ tell, colours }: Stage) =>
   (n: number, text: string): void =>
     tell(`\n${colours.bold(`${n}. ${text}`)}`);
 
-/** Publishes a change, and waits until it has ended. */
-export async function publish({ fleet, signal, tell }: Stage, change: object): Promise<PublishedChange> {
+/** Publishes a change, and waits until it has ended. Throws if the demo is interrupted. */
+export async function publish(
+  { fleet, signal, tell }: Stage,
+  change: object,
+  timeoutMs = STEP_MS,
+): Promise<PublishedChange> {
   const id = await fleet.publishChange('demo', JSON.stringify(change), randomUUID());
   tell(`  $ sluice apply -f change.yaml --wait      # ${id}`);
-  return {
-    id,
-    end: await followChange(fleet, id, { timeoutMs: STEP_MS, signal, endsWhenPaused: true, onUpdate: () => undefined }),
-  };
+  const end = await followChange(fleet, id, { timeoutMs, signal, endsWhenPaused: true, onUpdate: () => undefined });
+  signal.throwIfAborted();
+  return { id, end };
 }
 
 export function showTree({ tell, colours }: Stage, { id, end }: PublishedChange): void {
@@ -68,3 +73,18 @@ export const isSame = (found: unknown, wanted: unknown, expected: string): Step 
   const [actual, text] = [found, wanted].map((value) => JSON.stringify(value)) as [string, string];
   return { expected, actual: actual === text ? 'as expected' : actual, ok: actual === text };
 };
+
+/** Waits until something holds, but not for long. */
+export async function eventually(
+  { signal }: Stage,
+  expected: string,
+  holds: () => boolean | Promise<boolean>,
+): Promise<Step> {
+  const untilMs = performance.now() + WAIT_MS;
+  for (;;) {
+    if (await holds()) return { expected, actual: 'as expected', ok: true };
+    signal.throwIfAborted();
+    if (performance.now() > untilMs) return { expected, actual: `not within ${WAIT_MS / 1_000} s`, ok: false };
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+}

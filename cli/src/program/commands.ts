@@ -44,6 +44,10 @@ export function registerLocal({ program, action }: Registry): void {
       '--functions',
       'with four replicas of a network function instead of twelve nodes: one does not answer for a while, and one restarts',
     )
+    .option(
+      '--clusters',
+      'with three Kubernetes clusters instead of twelve nodes: one never becomes ready, and somebody deletes an object. Builds kube-apiserver and etcd with Go, the first time for some minutes',
+    )
     .option('--keep', 'keep the temporary folder with its files and logs')
     .action(action(async () => (await import('../commands/demo.js')).demo));
   program.addCommand(

@@ -23,11 +23,18 @@ export interface UpOptions {
   readonly nodes: readonly InventoryNode[];
   /** Whether drain and inventory work with Kubernetes, and the gateway runs. */
   readonly kubernetes: boolean;
-  /** Replicas of network functions, which an applier here serves. */
-  readonly functions?: { readonly inventory: string; readonly names: readonly string[] };
+  /** Targets elsewhere, which an applier here serves. */
+  readonly targets?: LocalTargets;
   readonly say: (text: string) => void;
   /** Gives up waiting until everything answers. */
   readonly signal: AbortSignal;
+}
+
+export interface LocalTargets {
+  readonly kind: 'functions' | 'clusters';
+  /** The file that lists them. */
+  readonly inventory: string;
+  readonly names: readonly string[];
 }
 
 /** Everything of one local installation, running. */
@@ -46,8 +53,8 @@ interface Variables {
 }
 
 const READY_MS = 30_000;
-/** Everybody is near, so a replica is known to be silent soon. */
-const WITH_FUNCTIONS = { SLUICE_SILENT_SECONDS: '4' };
+/** Everybody is near, so a target is known to be silent soon. */
+const WITH_TARGETS = { SLUICE_SILENT_SECONDS: '4' };
 const WITH_KUBERNETES = { SLUICE_DRAIN: 'kubernetes', SLUICE_INVENTORY: 'kubernetes' };
 
 /** The services that run here. */
@@ -109,7 +116,7 @@ async function startServer(port: number, folder: DataFolder, supervisor: Supervi
 
 function startProcesses(
   url: string,
-  { nodes, kubernetes, functions }: UpOptions,
+  { nodes, kubernetes, targets }: UpOptions,
   folder: DataFolder,
   supervisor: Supervisor,
 ): void {
@@ -125,17 +132,17 @@ function startProcesses(
     env: {
       ...own,
       ...(kubernetes ? WITH_KUBERNETES : {}),
-      ...(functions === undefined ? {} : WITH_FUNCTIONS),
+      ...(targets === undefined ? {} : WITH_TARGETS),
       NATS_URL: url,
     },
     logFile: join(folder.logs, `${name}.log`),
   });
   for (const services of kubernetes ? [...PROCESSES, EDGE_SERVICES] : PROCESSES)
     supervisor.add(child(services.join('+'), ['service', ...services]));
-  if (functions !== undefined) {
+  if (targets !== undefined) {
     const soon = ['--heartbeat-seconds', '1', '--check-seconds', '1'];
-    const of = ['--targets', 'functions', '--inventory', functions.inventory, '--state', folder.path, ...soon];
-    supervisor.add(child('function-applier', ['applier', ...of]));
+    const of = ['--targets', targets.kind, '--inventory', targets.inventory, '--state', folder.path, ...soon];
+    supervisor.add(child(`applier-of-${targets.kind}`, ['applier', ...of]));
   }
   const shards = shardsFor(nodes.length, availableParallelism());
   for (const [at, shard] of shards.entries()) {
@@ -149,10 +156,10 @@ function startProcesses(
  */
 async function whatIsMissing(
   url: string,
-  { nodes, kubernetes, functions, signal }: UpOptions,
+  { nodes, kubernetes, targets, signal }: UpOptions,
 ): Promise<readonly string[]> {
   const fleet = await connectFleet({ servers: [url], timeoutMs: 5_000 });
-  const names = [...nodes.map(({ name }) => name), ...(functions?.names ?? [])];
+  const names = [...nodes.map(({ name }) => name), ...(targets?.names ?? [])];
   const untilMs = performance.now() + READY_MS + nodes.length * 5;
   try {
     for (;;) {

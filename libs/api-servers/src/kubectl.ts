@@ -9,8 +9,8 @@ import { GO_SETTINGS, KUBE_VERSION, modulesFolder, modulesVersion, versionFlags,
 const run = promisify(execFile);
 
 /**
- * kubectl of the same version as the API servers: from the user's cache, or built into it, which takes half a minute
- * once they are built. PATH is not used: its kubectl may have any version, and print something else.
+ * kubectl of the same version as the API servers: from the user's cache, or built into it, which takes a
+ * minute or two once those are built. PATH is not used: its kubectl may have any version, and print something else.
  */
 export async function findKubectl(
   say: (text: string) => void = (text) => void process.stderr.write(`${text}\n`),

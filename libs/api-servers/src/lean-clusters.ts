@@ -61,6 +61,13 @@ export class LeanCluster {
   }
 }
 
+export interface LeanOptions {
+  /** It must not exist. Default: a temporary one. */
+  readonly folder?: string;
+  /** Ends them while they start. */
+  readonly signal?: AbortSignal;
+}
+
 /** Several API servers on one etcd, each with its own data. They end when this process does. */
 export class LeanClusters {
   private constructor(
@@ -70,20 +77,20 @@ export class LeanClusters {
     readonly all: readonly LeanCluster[],
   ) {}
 
-  /** In this folder, which must not exist, or in a temporary one. */
-  static async start(count: number, own?: string): Promise<LeanClusters> {
+  static async start(count: number, options: LeanOptions = {}): Promise<LeanClusters> {
     const binaries = await findKubeBinaries();
     // The path of etcd's socket may have at most 108 characters.
-    const folder = own ?? (await mkdtemp(join(tmpdir(), 'sluice-lean-')));
+    const folder = options.folder ?? (await mkdtemp(join(tmpdir(), 'sluice-lean-')));
     await mkdir(folder, { recursive: true });
     const guard = new Guard();
+    const { signal } = options;
     const etcd = etcdIn(folder, binaries).start();
     guard.watch([etcd.pid]);
     const clusters: LeanCluster[] = [];
     try {
-      await etcd.untilReady(() => existsSync(join(folder, 'e.sock')));
+      await etcd.untilReady(() => existsSync(join(folder, 'e.sock')), signal);
       const token = await writeSecrets(folder);
-      const starting = Array.from({ length: count }, (_, i) => startServer(folder, binaries, i, token));
+      const starting = Array.from({ length: count }, (_, i) => startServer({ folder, binaries, token, signal }, i));
       for (const one of await Promise.allSettled(starting)) {
         if (one.status === 'rejected') throw one.reason as Error;
         clusters.push(one.value);
@@ -110,7 +117,14 @@ export class LeanClusters {
   }
 }
 
-async function startServer(folder: string, binaries: KubeBinaries, i: number, token: string): Promise<LeanCluster> {
+interface Common {
+  readonly folder: string;
+  readonly binaries: KubeBinaries;
+  readonly token: string;
+  readonly signal: AbortSignal | undefined;
+}
+
+async function startServer({ folder, binaries, token, signal }: Common, i: number): Promise<LeanCluster> {
   const own = join(folder, `c${i}`);
   await mkdir(own);
   for (let tries = 1; ; tries += 1) {
@@ -118,10 +132,10 @@ async function startServer(folder: string, binaries: KubeBinaries, i: number, to
     const program = serverIn({ folder, own, binaries, port, i }).start();
     try {
       // It writes the certificate first: once the key exists, the certificate is complete.
-      await program.untilReady(() => existsSync(join(own, 'apiserver.key')));
+      await program.untilReady(() => existsSync(join(own, 'apiserver.key')), signal);
       const ca = readFileSync(join(own, 'apiserver.crt'), 'utf8');
       const cluster = new LeanCluster({ server: `https://127.0.0.1:${port}`, token, ca }, program);
-      await program.untilReady(() => isReady(cluster.access));
+      await program.untilReady(() => isReady(cluster.access), signal);
       return cluster;
     } catch (error) {
       await program.end();

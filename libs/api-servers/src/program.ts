@@ -3,6 +3,8 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+const READY_MS = 90_000;
+
 /** One program of the control plane. It logs into a file in its working folder. */
 export class Program {
   private child: ChildProcess | undefined;
@@ -41,12 +43,13 @@ export class Program {
   }
 
   /** Waits until it is ready. Throws with the end of its log if it does not become ready in time. */
-  async untilReady(isReady: () => Promise<boolean> | boolean, timeoutMs = 90_000): Promise<void> {
-    const untilMs = performance.now() + timeoutMs;
+  async untilReady(isReady: () => Promise<boolean> | boolean, signal?: AbortSignal): Promise<void> {
+    const untilMs = performance.now() + READY_MS;
     while (!(await isReady())) {
+      signal?.throwIfAborted();
       if (!this.isAlive || performance.now() > untilMs)
         throw new Error(
-          `${basename(this.command)} ${this.isAlive ? `is not ready after ${timeoutMs / 1_000} s` : 'ended'}:\n${this.logTail()}`,
+          `${basename(this.command)} ${this.isAlive ? `is not ready after ${READY_MS / 1_000} s` : 'ended'}:\n${this.logTail()}`,
         );
       await sleep(30);
     }

@@ -1,11 +1,9 @@
 import { EXIT } from '../../output/exit.js';
 import { reasonLines } from '../../output/reasons.js';
-import { ends, isSame, publish, showTree, titleOf, type Stage, type Step } from '../telling.js';
+import { ends, eventually, isSame, publish, showTree, titleOf, type Stage, type Step } from '../telling.js';
 import { REPLICAS, type DemoReplicas, type ReplicaName } from './replicas.js';
 import { badLink, badNat, goodChange, newPort, poolChange, withoutMail } from './scene.js';
 
-const WAIT_MS = 30_000;
-const LOOK_MS = 100;
 /** The replica that is cut off, and the one that loses its config. */
 const AWAY: ReplicaName = 'cnf-4';
 const EMPTIED: ReplicaName = 'cnf-2';
@@ -50,13 +48,13 @@ async function replicaAway(stage: Stage, replicas: DemoReplicas): Promise<readon
   titleOf(stage)(2, 'A replica that does not answer');
   tell(`${AWAY} is cut off. Meanwhile a rule changes, and another one is deleted. Nothing has failed:`);
   replicas.cutOff(AWAY);
-  const silent = await until(stage, `${AWAY} is silent`, async () => (await nodeState(stage, AWAY)) === 'silent');
+  const silent = await eventually(stage, `${AWAY} is silent`, async () => (await nodeState(stage, AWAY)) === 'silent');
   const changed = await publish(stage, newPort());
   showTree(stage, changed);
   const removed = await publish(stage, withoutMail());
   showTree(stage, removed);
   showRules(stage, replicas);
-  const waiting = await until(stage, `the deletion waits for ${AWAY}`, async () => {
+  const waiting = await eventually(stage, `the deletion waits for ${AWAY}`, async () => {
     const mail = await fragment(stage, 'Mwan3Rule/mail');
     return mail?.removing === true && mail.stillOn.join() === AWAY;
   });
@@ -73,8 +71,8 @@ async function replicaAway(stage: Stage, replicas: DemoReplicas): Promise<readon
   tell(`\n${AWAY} answers again. It gets what it missed, and the deletion completes:`);
   replicas.connect(AWAY);
   steps.push(
-    await until(stage, `${AWAY} has caught up`, () => replicas.rules(AWAY).join() === LATEST.join()),
-    await until(stage, 'the deletion is complete', async () => {
+    await eventually(stage, `${AWAY} has caught up`, () => replicas.rules(AWAY).join() === LATEST.join()),
+    await eventually(stage, 'the deletion is complete', async () => {
       const mail = await fragment(stage, 'Mwan3Rule/mail');
       return mail === undefined || !mail.removing;
     }),
@@ -110,7 +108,7 @@ async function emptyReplica(stage: Stage, replicas: DemoReplicas): Promise<reado
   );
   const before = (await stage.fleet.list('rollouts')).size;
   replicas.empty(EMPTIED);
-  const again = await until(
+  const again = await eventually(
     stage,
     `${EMPTIED} has everything again`,
     () => replicas.rules(EMPTIED).join() === LATEST.join() && replicas.links(EMPTIED).join() === 'wan1',
@@ -140,14 +138,3 @@ const nodeState = async ({ fleet }: Stage, name: string): Promise<string | undef
 
 const fragment = async ({ fleet }: Stage, id: string) =>
   [...(await fleet.list('fragments')).values()].find((view) => `${view.fragment?.kind}/${view.fragment?.name}` === id);
-
-/** Waits until something holds, but not for long. */
-async function until({ signal }: Stage, expected: string, holds: () => boolean | Promise<boolean>): Promise<Step> {
-  const untilMs = performance.now() + WAIT_MS;
-  for (;;) {
-    if (await holds()) return { expected, actual: 'as expected', ok: true };
-    if (signal.aborted || performance.now() > untilMs)
-      return { expected, actual: `not within ${WAIT_MS / 1_000} s`, ok: false };
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
-  }
-}
