@@ -2,6 +2,7 @@ import type { Part } from '../harness/part.js';
 import { admission } from './admission.js';
 import { bytes } from './bytes.js';
 import { cli } from './cli.js';
+import { clusters } from './clusters.js';
 import { coldStart } from './cold-start.js';
 import { drains } from './drains.js';
 import { failover } from './failover.js';
@@ -37,6 +38,7 @@ export const PARTS: readonly Part[] = [
   drains,
   kubeNodes,
   targets,
+  clusters,
   peer,
   scale,
   replicas,
