@@ -22,7 +22,7 @@ export interface ServerOptions {
 }
 
 /** What a call is, as `kubectl` would name it. */
-export type Verb = 'ready' | 'kinds' | 'get' | 'list' | 'watch' | 'apply' | 'patch' | 'delete';
+export type Verb = 'ready' | 'kinds' | 'get' | 'list' | 'watch' | 'dry-run' | 'apply' | 'patch' | 'delete';
 
 const NAMESPACES = KINDS.find(({ kind }) => kind === 'Namespace') as ServedKind;
 
@@ -176,8 +176,8 @@ export class StandInServers {
       case 'PATCH': {
         const parsed: unknown = JSON.parse(body);
         if (type.startsWith('application/apply-patch')) {
-          this.count('apply');
           const applying = { manager, force: query.get('force') === 'true', isDry: query.get('dryRun') === 'All' };
+          this.count(applying.isDry ? 'dry-run' : 'apply');
           const { object, isNew } = cluster.apply(place, parsed as Fields, applying);
           return send(response, isNew ? 201 : 200, object);
         }
@@ -217,7 +217,8 @@ interface Question {
 
 /** The answer to a question for the kinds of a group; undefined if it was none. */
 function kindsAt(pathname: string): object | undefined {
-  const [, apiVersion] = /^\/(?:api|apis)\/(v1|[^/]+\/[^/]+)$/.exec(pathname) ?? [];
+  const [, core, group] = /^\/(?:api\/(v1)|apis\/([^/]+\/[^/]+))$/.exec(pathname) ?? [];
+  const apiVersion = core ?? group;
   if (apiVersion === undefined) return undefined;
   const kinds = KINDS.filter((one) => one.apiVersion === apiVersion);
   if (kinds.length === 0) throw new Refusal(404, 'NotFound', 'the server could not find the requested resource');
