@@ -139,7 +139,8 @@ export class StandInCluster {
       fieldsV1: wanted,
     };
     const others = managers.filter((one) => one !== own && Object.keys(one.fieldsV1).length > 0);
-    next.metadata.managedFields = [entry, ...others];
+    next.metadata.managedFields = Object.keys(wanted).length === 0 ? others : [entry, ...others];
+    if (next.metadata.managedFields.length === 0) delete next.metadata.managedFields;
     addDefaults(place.kind, next);
     return { object: isDry ? next : this.store(place, before, next), isNew: before === undefined };
   }
@@ -173,7 +174,8 @@ export class StandInCluster {
   /** Says who has set the fields, and changes nothing else. */
   writeManagers(place: Place, version: unknown, managers: readonly Manager[]): Stored {
     const before = this.read(place);
-    if (before.metadata.resourceVersion !== version) throw changed(place);
+    if (before.metadata.resourceVersion !== version)
+      throw new Refusal(422, 'Invalid', 'the server rejected our request due to an error in our request');
     const next = structuredClone(before);
     next.metadata.managedFields = managers.filter((one) => Object.keys(one).length > 0);
     if (next.metadata.managedFields.length === 0) delete next.metadata.managedFields;
@@ -312,11 +314,11 @@ const named = ({ kind, name }: Place): string =>
 const notFound = (place: Place): Refusal => new Refusal(404, 'NotFound', `${named(place)} not found`);
 const changed = (place: Place): Refusal =>
   new Refusal(409, 'Conflict', `Operation cannot be fulfilled on ${named(place)}: ${IS_CHANGED}`);
-const differs = (place: Place, what: string, wanted: string, found: string): Refusal =>
+const differs = ({ kind, name }: Place, what: string, wanted: string, found: string): Refusal =>
   new Refusal(
     409,
     'Conflict',
-    `Operation cannot be fulfilled on ${named(place)}: the ${what} in the precondition (${wanted}) does not match the ${what} in record (${found}). The object might have been deleted and then recreated`,
+    `Operation cannot be fulfilled on ${kind.kind} "${name}": the ${what} in the precondition (${wanted}) does not match the ${what} in record (${found}). The object might have been ${what === 'UID' ? 'deleted and then recreated' : 'modified'}`,
   );
 
 function withoutTimes({ metadata, ...rest }: Stored): object {

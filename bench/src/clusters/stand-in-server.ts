@@ -24,6 +24,8 @@ export interface ServerOptions {
 /** What a call is, as `kubectl` would name it. */
 export type Verb = 'ready' | 'kinds' | 'get' | 'list' | 'watch' | 'dry-run' | 'apply' | 'patch' | 'delete';
 
+/** What the server says about a group that it does not serve. */
+const NO_PAGE = '404 page not found';
 const NAMESPACES = KINDS.find(({ kind }) => kind === 'Namespace') as ServedKind;
 
 /** One API server of a cluster. */
@@ -142,7 +144,9 @@ export class StandInServers {
       );
     } catch (error) {
       const refusal = error instanceof Refusal ? error : new Refusal(500, 'InternalError', String(error));
-      send(response, refusal.code, statusOf(refusal));
+      if (refusal.message !== NO_PAGE) return send(response, refusal.code, statusOf(refusal));
+      response.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' });
+      response.end(`${NO_PAGE}\n`);
     }
   }
 
@@ -221,7 +225,7 @@ function kindsAt(pathname: string): object | undefined {
   const apiVersion = core ?? group;
   if (apiVersion === undefined) return undefined;
   const kinds = KINDS.filter((one) => one.apiVersion === apiVersion);
-  if (kinds.length === 0) throw new Refusal(404, 'NotFound', 'the server could not find the requested resource');
+  if (kinds.length === 0) throw new Refusal(404, '', NO_PAGE);
   const resources = kinds.map(({ plural, kind, isNamespaced }) => ({
     name: plural,
     singularName: kind.toLowerCase(),
@@ -238,7 +242,7 @@ const PATH =
 function placeOf(pathname: string): { readonly place: Place; readonly isCollection: boolean } {
   const { core, group, namespace = '', plural, name } = PATH.exec(pathname)?.groups ?? {};
   const kind = KINDS.find((one) => one.apiVersion === (core ?? group) && one.plural === plural);
-  if (kind === undefined) throw new Refusal(404, 'NotFound', 'the server could not find the requested resource');
+  if (kind === undefined) throw new Refusal(404, '', NO_PAGE);
   return { place: { kind, namespace, name: decodeURIComponent(name ?? '') }, isCollection: name === undefined };
 }
 

@@ -27,6 +27,8 @@ const WAIT_MS = 900_000;
 const TOKEN = 'a-token-of-a-service-account';
 const SERVED = join(DIST, 'bench', 'src', 'clusters');
 
+const fewOf = (count: number): number => Math.min(FEW, count / 2);
+
 /** One process that serves many Kubernetes clusters. */
 export const clusters: Part = {
   name: 'clusters',
@@ -37,7 +39,7 @@ export const clusters: Part = {
 async function run(context: PartContext): Promise<readonly Result[]> {
   const count = Math.min(context.size, CLUSTERS);
   const few = await phase(context, async (inner) => {
-    const served = await Served.start(inner, Math.min(FEW, count / 2));
+    const served = await Served.start(inner, fewOf(count));
     await served.rollOutFirst();
     await sleep(SETTLE_MS / 2);
     return served.memory.rss;
@@ -63,8 +65,8 @@ async function run(context: PartContext): Promise<readonly Result[]> {
       {
         name: 'clusters/rss',
         unit: 'KB per cluster',
-        value: ((rss - few) * 1000) / (count - Math.min(FEW, count / 2)),
-        note: `${rss.toFixed(0)} MB with ${count} idle clusters, ${few.toFixed(0)} MB with ${FEW}; at most ${peak.toFixed(0)} MB during rollouts; ${perCluster(idle.watches, count)} watches and ${perCluster(idle.connections, count)} connections per cluster`,
+        value: ((rss - few) * 1000) / (count - fewOf(count)),
+        note: `${rss.toFixed(0)} MB with ${count} idle clusters, ${few.toFixed(0)} MB with ${fewOf(count)}; at most ${peak.toFixed(0)} MB during rollouts; ${perCluster(idle.watches, count)} watches and ${perCluster(idle.connections, count)} connections per cluster`,
       },
       { of: 'value', most: 500 },
     ),
