@@ -160,6 +160,7 @@ export const changeView = (part: Partial<ChangeView> = {}): ChangeView => ({
   warnings: [],
   outcome: '',
   reason: '',
+  paused: '',
   generation: 0,
   retryOf: '',
   acceptedAt: ago(75),

@@ -13,10 +13,19 @@ export interface ChangeStatus {
   /** The exit code of `--wait`: set once the change has ended, or waits for a person. */
   readonly exit?: ExitCode;
   readonly isEnded: boolean;
+  /** It is paused and waits for its turn: its rollout will start paused. */
+  readonly isHeldBack?: true;
 }
 
 /** Combines the views of the merger and of the scheduler. */
 export function changeStatus(change: ChangeView | undefined, rollout: RolloutView | undefined): ChangeStatus {
+  const status = statusOf(change, rollout);
+  if (rollout !== undefined || status.isEnded || (change?.paused ?? '') === '') return status;
+  const detail = [status.detail, `paused ${change?.paused}`].filter((part) => part !== '').join('; ');
+  return { ...status, tone: 'held', detail, isHeldBack: true };
+}
+
+function statusOf(change: ChangeView | undefined, rollout: RolloutView | undefined): ChangeStatus {
   switch (change?.phase) {
     case undefined:
     case 'accepted':

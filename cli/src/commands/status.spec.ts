@@ -1,6 +1,44 @@
 import type { NodeProgress } from '#libs/contracts';
 import { ago, changeView, cli, rolloutView } from '../fakes.fixture.js';
 
+describe('a change that was paused while it waits for its turn', () => {
+  const paused = { phase: 'waiting', waitsFor: ['c6'], paused: 'by bob: not now' } as const;
+  const views = { changes: { c7: [changeView({ ...paused, nodes: 0, message: '' })] } };
+
+  test.each([
+    [['status', 'c7'], 'c7  ⏸ waiting,paused  waits for c6; paused by bob: not now'],
+    [['status'], /^c7 +⏸ waiting,paused .*waits for c6; paused by bob: not now$/m],
+    [['get', 'changes'], /^c7 +⏸ waiting,paused /m],
+    [['why', 'c7'], /^waiting for c6: .*; it is also paused by bob: not now: continue with sluice resume c7$/m],
+  ])('is shown as paused by %j', async (argv, words) => {
+    expect((await cli(argv, { views })).out).toEqual(
+      typeof words === 'string' ? expect.stringContaining(words) : expect.stringMatching(words),
+    );
+  });
+
+  test('has by whom and why as a field, and is still waiting, for programs', async () => {
+    const { out } = await cli(['get', 'changes', 'c7', '-o', 'json'], { views });
+    expect(JSON.parse(out)).toMatchObject({ state: 'waiting', paused: 'by bob: not now' });
+  });
+
+  test('is not shown as such once its rollout says whether it is paused', async () => {
+    const { out } = await cli(['get', 'changes'], { views: { ...views, rollouts: { c7: [rolloutView()] } } });
+    expect(out).not.toContain('waiting,paused');
+  });
+});
+
+test('status lists pools by name for programs, too, and leaves out those that are gone', async () => {
+  const pools = Object.fromEntries(
+    ['worker', 'gone', 'canary', 'default'].map((pool) => [
+      pool,
+      [{ pool, gone: pool === 'gone', members: 0, silent: 0, silentNodes: [], unhealthy: 0, unhealthyNodes: [] }],
+    ]),
+  );
+  const { out } = await cli(['status', '-o', 'json'], { views: { pools } });
+  const shown = JSON.parse(out) as { readonly pools: readonly { readonly pool: string }[] };
+  expect(shown.pools.map(({ pool }) => pool)).toEqual(['canary', 'default', 'worker']);
+});
+
 describe('the rows of a change that was rolled back', () => {
   const row = (node: string): NodeProgress => ({
     node,

@@ -7,7 +7,7 @@ import { EXIT, type ExitCode } from '../output/exit.js';
 import type { ChangeProgress } from '../change/follow-change.js';
 import { pause } from '../pause.js';
 import { live } from '../output/live.js';
-import { fleetCounts, overview, shownChanges, type OverviewInput } from '../output/overview.js';
+import { fleetCounts, overview, shownChanges, shownPools, type OverviewInput } from '../output/overview.js';
 import { rolloutTree } from '../output/rollout-tree.js';
 import type { Session } from '../connection/session.js';
 import { warningOfMissing } from '../connection/missing-services.js';
@@ -118,7 +118,7 @@ function overviewJson(input: OverviewInput): object {
   const { open, ended } = shownChanges(input);
   return {
     nodes: fleetCounts(input),
-    pools: [...input.pools.values()].filter(({ gone }) => !gone),
+    pools: shownPools(input),
     changes: [...open, ...ended].map((change) => {
       const rollout = input.rollouts.get(change.change);
       return changeJson(change.change, { change, rollout, status: changeStatus(change, rollout) });

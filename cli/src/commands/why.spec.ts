@@ -16,6 +16,12 @@ test.each([
     'waiting for c3, c5: they change some of the same nodes or fragments',
   ],
   [
+    'waiting',
+    { phase: 'waiting' as const, waitsFor: ['c3'], paused: 'by bob: not now' },
+    undefined,
+    'waiting for c3: it changes some of the same nodes or fragments; it is also paused by bob: not now: continue with sluice resume c7',
+  ],
+  [
     'needs',
     { phase: 'waiting' as const, needs: ['Vrf/red'], needsUntilMs: Date.UTC(2026, 10, 25) },
     undefined,

@@ -87,10 +87,11 @@ export function whyChange(
     case 'rejected':
       return answer('rejected', `rejected: ${rejectionOf(change, review)}`);
     case 'waiting': {
-      if (change.needs.length > 0) return answer('needs', needsText(change, review), change.needs);
+      if (change.needs.length > 0)
+        return answer('needs', [needsText(change, review), ...pausedText(change)].join('; '), change.needs);
       const others = change.waitsFor.join(', ');
       const text = `waiting for ${others}: ${change.waitsFor.length === 1 ? 'it changes' : 'they change'} some of the same nodes or fragments`;
-      return answer('waiting', [text, ...waitsFor.flatMap(needsOf)].join('; '), change.waitsFor);
+      return answer('waiting', [text, ...waitsFor.flatMap(needsOf), ...pausedText(change)].join('; '), change.waitsFor);
     }
     case 'paused':
       return answer(
@@ -125,6 +126,10 @@ export function whyChange(
 }
 
 const answer = (because: string, text: string, holders: readonly string[] = []): Why => ({ because, text, holders });
+
+/** A change that waits may be paused already. */
+const pausedText = ({ paused, change }: ChangeView): readonly string[] =>
+  paused === '' ? [] : [`it is also paused ${paused}: continue with sluice resume ${change}`];
 
 /** What another change needs may take a day, and holds up this one, too. */
 function needsOf({ change, needs }: ChangeView): readonly string[] {

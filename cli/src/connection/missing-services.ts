@@ -7,12 +7,17 @@ import type { Session } from './session.js';
  * wait for them: the command may show old data, and what it publishes waits.
  */
 export async function warningOfMissing<T>(session: Session, command: () => Promise<T>): Promise<T> {
-  const warning = session.fleet().then((fleet) => warn(session, fleet));
   // An error here also affects the command itself, which reports it.
-  warning.catch(() => undefined);
-  const result = await command();
-  await warning.catch(() => undefined);
-  return result;
+  const warning = session
+    .fleet()
+    .then((fleet) => warn(session, fleet))
+    .catch(() => undefined);
+  try {
+    return await command();
+  } finally {
+    // A command that fails closes the connection, and services that had not answered by then would look missing.
+    await warning;
+  }
 }
 
 async function warn({ io }: Session, fleet: FleetClient): Promise<void> {

@@ -30,7 +30,7 @@ export const toneOfState = (state: string): Tone => STATE_TONES[state] ?? 'calm'
 export const rankOfState = (state: string): number => RANKS.indexOf(state);
 export const mark = (tone: Tone, colours: Colours): string => paint(tone, TONE_MARKS[tone], colours);
 export const statusText = (status: ChangeStatus, colours: Colours): string =>
-  `${mark(status.tone, colours)} ${paint(status.tone, status.word, colours)}`;
+  `${mark(status.tone, colours)} ${paint(status.tone, status.isHeldBack === true ? `${status.word},paused` : status.word, colours)}`;
 
 /** Why a node is unhealthy. */
 export const failingText = (probes: readonly FailingProbe[]): string =>

@@ -1,6 +1,7 @@
 import { byAge, type ChangeView, type PoolView, type RolloutView } from '#libs/contracts';
 import type { Colours } from './io.js';
 import { changeStatus } from '../change/change-status.js';
+import { present } from './fleet-tables.js';
 import { failingText, statusText } from './marks.js';
 import { age, count, table } from './table.js';
 
@@ -88,8 +89,12 @@ function fleetLine(input: OverviewInput, colours: Colours): string {
   return [parts.join(', '), ...lines, ...last].join('\n');
 }
 
-function poolTable({ pools }: OverviewInput): string {
-  const here = [...pools.values()].filter(({ gone }) => !gone).sort((a, b) => a.pool.localeCompare(b.pool));
+/** The pools that the overview shows, by name. */
+export const shownPools = ({ pools }: Pick<OverviewInput, 'pools'>): readonly PoolView[] =>
+  present('pools', pools.values());
+
+function poolTable(input: OverviewInput): string {
+  const here = shownPools(input);
   if (here.length === 0) return '';
   return table(
     ['POOL', 'NODES', 'UNAVAILABLE', 'WAITING'],

@@ -120,9 +120,13 @@ export async function unreadChanges(bus: Bus): Promise<readonly string[]> {
   return Array.from({ length: Math.max(0, state.last_seq - read) }, (_, i) => changeId(read + 1 + i));
 }
 
-/** The services that do not answer. Resolves as soon as all of them have answered. */
+/**
+ * The services that do not answer. Resolves as soon as all of them have answered. Throws if the connection is closed
+ * before that, because then nobody knows.
+ */
 export async function missingServices(bus: Bus): Promise<readonly string[]> {
   const answered = new Set((await identities(bus, { waitMs: PING_MS, furtherMs: 0 })).map(({ name }) => name));
+  if (bus.nc.isClosed()) throw new Error('the connection was closed while services were answering');
   return SERVICES.filter((name) => !answered.has(name));
 }
 

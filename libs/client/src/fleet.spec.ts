@@ -100,4 +100,20 @@ describe('a service that does not answer', () => {
       await fleet.close();
     }
   });
+
+  test('is not called missing when the connection is closed before it has answered', async () => {
+    const fleet = await connectFleet({ servers: nats.server.url });
+    const bus = await connectBus({ servers: nats.server.url, name: 'spec' });
+    try {
+      const asked = new Promise((resolve) => bus.nc.subscribe('$SRV.PING', { callback: resolve }));
+      await bus.nc.flush();
+      const missing = fleet.missingServices();
+      const refused = expect(missing).rejects.toThrow('the connection was closed');
+      await asked;
+      await fleet.close();
+      await refused;
+    } finally {
+      await bus.close();
+    }
+  });
 });

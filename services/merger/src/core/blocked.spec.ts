@@ -142,3 +142,19 @@ describe('a change that needs fragments that do not exist yet', () => {
     expect(contents()).toEqual({ a: 'good', b: 'refers' });
   });
 });
+
+it('a change that waits shows by whom and why it is paused, until it is resumed or has ended', () => {
+  const m = new Merger().fleet(['n0']);
+  m.publishes(1, file('a', 'x'));
+  m.publishes(2, file('b', 'x'));
+  const paused = (reason: string) => factOf('rollout.paused', { change: 'c2', by: 'ada', reason });
+  const shown = () => m.view('changes', 'c2');
+  m.given(paused('not now')).when();
+  expect(shown()).toMatchObject({ phase: 'waiting', waitsFor: ['c1'], paused: 'by ada: not now' });
+  m.given(factOf('rollout.resumed', { change: 'c2', by: 'ada' })).when();
+  expect(shown()).toMatchObject({ phase: 'waiting', paused: '' });
+  m.given(paused('')).when();
+  expect(shown()).toMatchObject({ paused: 'by ada' });
+  m.given(factOf('rollout.aborted', { change: 'c2', reason: 'no' })).when();
+  expect(shown()).toMatchObject({ phase: 'ended', paused: '' });
+});

@@ -1,5 +1,5 @@
-import type { NewFact } from '#libs/contracts';
-import { changed, factOf, file, heard, left, LedgerCopy, pool, report, silent } from '#libs/testing';
+import { EMPTY_HASH, type NewFact } from '#libs/contracts';
+import { changed, factOf, file, heard, joined, left, LedgerCopy, pool, report, silent } from '#libs/testing';
 import { Merger, rendered } from './merger.fixture.js';
 
 const counts = (m: Merger, name: string) => {
@@ -265,6 +265,85 @@ describe('the counts of a fragment', () => {
       expect(shown(m)).toMatchObject({ removing: false, stillOn: [] });
     });
 
+    /** It is applied with another file. n1 does not get them, because it is silent; then it is deleted. */
+    function deferred(m: Merger, before: (m: Merger) => readonly NewFact[] = () => []): Merger {
+      m.publishes(1, everyNode, file('x', '1', 'web'));
+      m.starts('c1');
+      m.given(leased('n0', 'c1'), ends(m, 'n0', 'c1', 'applied'), ...before(m));
+      m.given(factOf('node.deferred', { node: 'n1', change: 'c1', reason: 'silent' }));
+      m.completes('c1');
+      m.publishes(2, gone);
+      m.starts('c2');
+      m.given(leased('n0', 'c2'), ends(m, 'n0', 'c2', 'applied'));
+      m.given(factOf('node.deferred', { node: 'n1', change: 'c2', reason: 'silent' }));
+      m.completes('c2');
+      return m;
+    }
+
+    it('do not wait for a node that never had it, because it was deferred all the time', () => {
+      const m = deferred(fleet('n0', 'n1'));
+      expect(shown(m)).toMatchObject({ gone: true, removing: false, stillOn: [] });
+    });
+
+    it('wait for a deferred node that got a lease with it and has not answered', () => {
+      const unknown = (m: Merger) => [leased('n1', 'c1'), ends(m, 'n1', 'c1', 'unknown')];
+      const m = deferred(fleet('n0', 'n1'), unknown);
+      expect(shown(m)).toMatchObject({ removing: true, stillOn: ['n1'] });
+      m.given(reports('n1', m.state.inForce.get('n1') ?? ''));
+      expect(shown(m)).toMatchObject({ removing: false, stillOn: [] });
+    });
+
+    it('wait for a node that has not answered, although its last report was of the config without it', () => {
+      const m = fleet('n0', 'n1');
+      m.publishes(1, everyNode);
+      m.starts('c1');
+      m.given(leased('n0', 'c1'), ends(m, 'n0', 'c1', 'applied'));
+      m.given(leased('n1', 'c1'), ends(m, 'n1', 'c1', 'unknown'));
+      m.completes('c1');
+      m.publishes(2, gone);
+      m.starts('c2');
+      m.given(leased('n0', 'c2'), ends(m, 'n0', 'c2', 'applied'));
+      m.completes('c2');
+      expect(shown(m)).toMatchObject({ removing: true, stillOn: ['n1'] });
+      m.given(reports('n1', m.state.inForce.get('n1') ?? ''));
+      expect(shown(m)).toMatchObject({ removing: false, stillOn: [] });
+      // A lease that began after the deletion cannot bring it back.
+      m.given(leased('n1', '', 'corrective'));
+      expect(shown(m)).toMatchObject({ removing: false, stillOn: [] });
+    });
+
+    it('wait for a deferred node that could not roll it back completely', () => {
+      const degraded = (m: Merger) => {
+        const had = report('n1', m.state.inForce.get('n1') ?? '');
+        return [factOf('node.reported', { ...had, report: 'failed', restored: false, reportSequence: 1 })];
+      };
+      expect(shown(deferred(fleet('n0', 'n1'), degraded))).toMatchObject({ removing: true, stillOn: ['n1'] });
+    });
+
+    it('wait for a node of an unknown config, and not for one that joins with none', () => {
+      const m = fleet('n0');
+      rollOut(m, 1, everyNode);
+      rollOut(m, 2, gone);
+      m.given(joined('n8', { role: 'web' }), joined('n9', { role: 'web' })).when();
+      m.given(reports('n8', 'f'.repeat(64)), reports('n9', EMPTY_HASH)).when();
+      expect(shown(m)).toMatchObject({ removing: true, stillOn: ['n8'] });
+    });
+
+    it('wait for a node that had it before it was deleted and applied again', () => {
+      const m = fleet('n0', 'n1');
+      rollOut(m, 1, everyNode);
+      m.given(silent('n1'));
+      for (const [sequence, content] of [gone, everyNode, gone].entries()) {
+        const change = `c${sequence + 2}`;
+        m.publishes(sequence + 2, content);
+        m.starts(change);
+        m.given(leased('n0', change), ends(m, 'n0', change, 'applied'));
+        m.given(factOf('node.deferred', { node: 'n1', change, reason: 'silent' }));
+        m.completes(change);
+      }
+      expect(shown(m)).toMatchObject({ removing: true, stillOn: ['n1'] });
+    });
+
     it('do not wait for a node that gets other labels after it has dropped it', () => {
       const m = fleet('n0', 'n1');
       rollOut(m, 1, everyNode);
@@ -359,6 +438,29 @@ it('a snapshot from before the counts says when each fragment was committed, and
     appliedGeneration: 1,
     appliedAt: m.view('changes', 'c1').endedAt,
   });
+});
+
+it('a snapshot from before deletions knew who had what counts every node that is behind as one that may', () => {
+  const m = fleet('n0', 'n1');
+  rollOut(m, 1, { ...file('b', '1', 'web'), spec: { ...file('b', '1', 'web').spec, deletion: 'everyNode' } as never });
+  m.publishes(2, { gone: { kind: 'File', name: 'b' } }, file('x', '1', 'web'));
+  m.starts('c2');
+  m.given(factOf('node.deferred', { node: 'n1', change: 'c2', reason: 'silent' }));
+  m.given(leased('n0', 'c2'), ends(m, 'n0', 'c2', 'applied'));
+  m.completes('c2');
+  const { unanswered: _, ...dumped } = m.core.dump(m.state) as Record<string, [string, Record<string, unknown>][]>;
+  const without = (field: string, rows: [string, Record<string, unknown>][] = []) =>
+    rows.map(([id, row]) => [id, Object.fromEntries(Object.entries(row).filter(([name]) => name !== field))]);
+  const old = {
+    ...dumped,
+    changes: without('paused', dumped['changes']),
+    goneFragments: without('since', dumped['goneFragments']),
+    behind: [['n1', { generation: 0, change: '' }]],
+  };
+  const copy = new LedgerCopy(m.core, m.ledger);
+  copy.state = m.core.load(m.core.migrations?.[14]?.(old), 0);
+  expect(copy.view('fragments', 'File.b')).toMatchObject({ removing: true, stillOn: ['n1'] });
+  expect(copy.view('changes', 'c2')).toMatchObject({ paused: '' });
 });
 
 it('the counts of all nodes agree with the configs that they have, in every order of what happens', () => {

@@ -1,9 +1,17 @@
-import { fragmentId, type Fragment, type FragmentCounts, type FragmentView } from '#libs/contracts';
+import { EMPTY_HASH, fragmentId, type Fragment, type FragmentCounts, type FragmentView } from '#libs/contracts';
 import { viewKey } from '#libs/engine';
 import { isNodeKind, leavesEveryNode, selectorOf, selects } from '#libs/manifests';
 import { usersOf } from './names.js';
 import { nodesSelectedBy, selectorText } from './reach.js';
-import { touchedIds, type Change, type CommittedFragment, type ShownCounts, type State } from './state.js';
+import {
+  touchedIds,
+  UNKNOWN,
+  type Behind,
+  type Change,
+  type CommittedFragment,
+  type ShownCounts,
+  type State,
+} from './state.js';
 
 /** How far a fragment has reached its nodes. */
 export type Reached = Omit<FragmentView, 'ledger' | 'fragment' | 'change' | 'gone' | 'source'>;
@@ -118,26 +126,50 @@ class Counter {
     return { ...NOWHERE, counts, rolling: rolling?.change ?? '', inSync, ...applied };
   }
 
-  /** Of a deleted fragment. A node that has not reported yet may have it. */
-  left({ fragment, generation }: CommittedFragment): Reached {
+  /** Of a deleted fragment. A node of which the config is not known may have it. */
+  left(row: CommittedFragment): Reached {
+    const { fragment } = row;
     if (!isNodeKind(fragment.kind)) return NOWHERE;
     const selected = nodesSelectedBy(this.state, fragment);
     const behind = this.classes
-      .filter((one) => one.generation < generation)
-      .flatMap(({ nodes }) => nodes.filter((node) => selected.has(node)));
-    const relabelled = this.relabelled(fragment, generation).filter((node) => !behind.includes(node));
-    const left = [...behind, ...relabelled];
-    const others = relabelled.filter((node) => !selected.has(node));
+      .filter(({ generation }) => generation < row.generation)
+      .flatMap((one) => one.nodes.filter((node) => selected.has(node) && this.mayHave(node, row, one)));
+    const more = [...this.relabelled(row), ...this.unanswered(row, selected)];
+    const left = [...new Set([...behind, ...more])];
+    const others = left.filter((node) => !selected.has(node));
     const stillOn = left.toSorted().slice(0, MOST_NAMED);
     const removing = left.length > 0 && leavesEveryNode(fragment);
     return { ...NOWHERE, counts: this.tally(selected.size + others.length, left), removing, stillOn };
   }
 
+  /** Whether a node that lacks the deletion had the fragment: not if it is older, and no lease has changed that. */
+  private mayHave(node: string, { fragment, since }: CommittedFragment, at: Behind): boolean {
+    const { inForce, notReady } = this.state;
+    const isDegraded = notReady.get(node)?.includes('degraded') === true;
+    if (isDegraded || this.isTouched(at.change, fragmentId(fragment))) return true;
+    return at.generation === UNKNOWN ? inForce.get(node) !== EMPTY_HASH : at.generation >= since;
+  }
+
+  /** The nodes that may have got a deleted fragment with a lease that they have not answered, of any change. */
+  private unanswered({ generation, since }: CommittedFragment, selected: ReadonlySet<string>): readonly string[] {
+    // The change that applied it first was not committed yet when it granted its leases.
+    return [...this.state.unanswered.entries()].flatMap(([node, { first, last }]) =>
+      selected.has(node) && first < generation && last >= since - 1 ? [node] : [],
+    );
+  }
+
   /** The nodes that have a deleted fragment because their labels of before selected it. */
-  private relabelled(fragment: Fragment, generation: number): readonly string[] {
-    const selector = selectorOf(fragment);
+  private relabelled(row: CommittedFragment): readonly string[] {
+    const selector = selectorOf(row.fragment);
     return [...this.state.former.entries()].flatMap(([node, former]) =>
-      former.some((one) => one.generation < generation && selects(selector, one.labels)) ? [node] : [],
+      former.some(
+        ({ generation, labels }) =>
+          generation < row.generation &&
+          selects(selector, labels) &&
+          this.mayHave(node, row, { generation, change: '' }),
+      )
+        ? [node]
+        : [],
     );
   }
 

@@ -86,6 +86,9 @@ const FACTS: FactTable<State> = {
   ...NODE_FACTS,
   'rollout.started': (state, { change }) => patch(state, change, { phase: 'rolling', rollout: 'rolling' }),
   'rollout.complete': (state, { change }) => patch(state, change, { phase: 'rolling', rollout: 'complete' }),
+  'rollout.paused': (state, { change, by, reason }) =>
+    patch(state, change, { paused: `by ${by}${reason === '' ? '' : `: ${reason}`}` }),
+  'rollout.resumed': (state, { change }) => patch(state, change, { paused: '' }),
   'rollout.aborted': (state, { change, reason }) => patch(state, change, { aborted: true, reason }),
   'rollout.reverting': (state, { change, reason }) =>
     patch(state, change, { phase: 'rolling', rollout: 'reverting', reason }),
@@ -167,7 +170,13 @@ function patch(state: State, name: string, change: Partial<Change>): void {
 function close(state: State, name: string, change: Partial<Change>): void {
   const before = state.changes.get(name);
   if (before !== undefined)
-    patch(state, name, { ...withoutContent({ ...before, ...change }), open: false, waitsFor: [], ...NO_NEEDS });
+    patch(state, name, {
+      ...withoutContent({ ...before, ...change }),
+      open: false,
+      waitsFor: [],
+      paused: '',
+      ...NO_NEEDS,
+    });
   state.openChanges.delete(name);
   state.targets.delete(name);
   if (state.changes.size - state.openChanges.size > (KEPT_ROLLED_OUT + KEPT_OTHERS) * 2 + state.lastOf.size)
@@ -221,7 +230,8 @@ function commit(state: State, fact: FactOf<'config.committed'>): void {
     const former = change.rollbackOf === undefined ? undefined : (before?.replaced ?? state.goneFragments.get(id));
     const replaced = before && { fragment: before.fragment, source: before.source };
     const source = former?.source ?? change.source;
-    const row = { fragment, change: fact.change, source, generation: fact.generation, appliedAt: fact.at };
+    const { since } = before ?? state.goneFragments.get(id) ?? { since: fact.generation };
+    const row = { fragment, change: fact.change, source, generation: fact.generation, since, appliedAt: fact.at };
     state.fragments.set(id, { ...row, ...(replaced && { replaced }) });
     state.fragmentIds.add(id);
     state.goneFragments.delete(id);
@@ -284,8 +294,8 @@ function remove(state: State, id: string, { change, generation, at }: FactOf<'co
   state.lastTouched(id, change);
   state.fragments.delete(id);
   state.fragmentIds.delete(id);
-  const { fragment, source } = committed;
-  state.goneFragments.set(id, { fragment, source, change, generation, appliedAt: at });
+  const { fragment, source, since } = committed;
+  state.goneFragments.set(id, { fragment, source, change, generation, since, appliedAt: at });
 }
 
 function present(state: State, { node, labels, capabilities }: FactOf<'node.joined' | 'node.changed'>): void {

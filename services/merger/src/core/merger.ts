@@ -60,7 +60,7 @@ export function mergerCore(
 ): Core<State, Input, RenderNeed, GatherResult> {
   return {
     name: 'merger',
-    version: 14,
+    version: 15,
     migrations: MIGRATIONS,
     reads,
     wantsTargets: true,

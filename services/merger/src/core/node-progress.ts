@@ -1,13 +1,22 @@
 import { fragmentId, takenReport, type Fact, type FactOf } from '#libs/contracts';
 import type { FactTable } from '#libs/engine';
 import { selectorOf, selects } from '#libs/manifests';
-import type { Behind, Change, NodeState, NotReady, State, Work } from './state.js';
+import { UNKNOWN, type Behind, type Change, type NodeState, type NotReady, type State, type Work } from './state.js';
 
 /** How the leases and reports of nodes change what is known about their configs. */
 export const NODE_FACTS: FactTable<State> = {
-  'node.lease.granted': (state, { node, change }) => setWork(state, node, { change, state: 'applying' }),
+  'node.lease.granted': (state, { node, change }) => {
+    const last = state.generation.get();
+    const { first = last, leases = 0 } = state.unanswered.get(node) ?? {};
+    state.unanswered.set(node, { first, last, leases: leases + 1 });
+    setWork(state, node, { change, state: 'applying' });
+  },
   'node.lease.settled': settled,
-  'node.reported': noteReport,
+  'node.reported': (state, fact) => {
+    // While a lease is running, a report may be about the time before it.
+    if (state.work.get(fact.node)?.state !== 'applying') state.unanswered.delete(fact.node);
+    noteReport(state, fact);
+  },
   'node.deferred': (state, { node, change }) => setWork(state, node, { change, state: 'deferred' }),
   'node.skipped': (state, { node, change }) => setWork(state, node, { change, state: 'deferred' }),
   'node.reviewed': (state, { node, compatible }) => {
@@ -34,9 +43,9 @@ export function countAgain({ progress: { countsVersion } }: State): void {
   countsVersion.set(countsVersion.get() + 1);
 }
 
-/** A node that has joined has nothing until it reports otherwise. */
+/** A node that has joined counts as one that has nothing, and may still have what it had before, until it reports. */
 export function nodeJoined(state: State, node: string): void {
-  setBehind(state, node, { generation: 0, change: '' });
+  setBehind(state, node, { generation: UNKNOWN, change: '' });
 }
 
 /** So many earlier sets of labels are remembered. The first of them say most about what the node has. */
@@ -50,7 +59,7 @@ export function nodeRelabelled(state: State, { node, labels }: Pick<NodeState, '
 }
 
 export function nodeLeft(state: State, node: string): void {
-  for (const table of [state.behind, state.work, state.former]) table.delete(node);
+  for (const table of [state.behind, state.work, state.former, state.unanswered]) table.delete(node);
   // What it reported stays true if it joins again.
   for (const why of ['silent', 'unavailable', 'taken'] as const) setReady(state, node, why, true);
   countAgain(state);
@@ -63,7 +72,7 @@ export function nodeRendered(state: State, { node, hash, cause, generation, at }
   forgetWork(state, node);
   if (cause === 'commit') setBehind(state, node, { generation: generation - 1, change: '' });
   // Which fragments are the same for the new labels is not known here.
-  else setBehind(state, node, { generation: 0, change: '' });
+  else setBehind(state, node, { generation: UNKNOWN, change: '' });
 }
 
 /** Call this after the tables say what was committed. */
@@ -84,6 +93,7 @@ export function nodesCommitted(state: State, targets: Iterable<string>, fact: Fa
 
 function settled(state: State, fact: FactOf<'node.lease.settled'>): void {
   const { node, change, because } = fact;
+  noteAnswer(state, fact);
   noteReport(state, fact);
   switch (because) {
     case 'invalid':
@@ -103,6 +113,12 @@ function settled(state: State, fact: FactOf<'node.lease.settled'>): void {
   }
 }
 
+/** A lease that is cancelled was still waiting for its drain: the node never got its config. */
+function noteAnswer({ unanswered }: State, fact: FactOf<'node.lease.settled'>): void {
+  const isUntouched = fact.because === 'cancelled' && unanswered.get(fact.node)?.leases === 1;
+  if (isUntouched || takenReport(fact) !== undefined) unanswered.delete(fact.node);
+}
+
 function noteReport(state: State, fact: Fact): void {
   const report = takenReport(fact);
   if (report === undefined) return;
@@ -116,7 +132,7 @@ function noteReport(state: State, fact: Fact): void {
   if (!state.nodes.has(node)) return;
   if (state.desired.get(node)?.hash === hash) return upToDate(state, node, fact.at);
   const change = rollingTo(state, node, hash);
-  const generation = change === undefined ? 0 : state.generation.get();
+  const generation = change === undefined ? UNKNOWN : state.generation.get();
   // A rollout gives it what its labels select now.
   if (change === undefined) forgetWork(state, node);
   else state.former.delete(node);

@@ -49,6 +49,8 @@ export interface Change extends ChangeContent {
   readonly incompatible: readonly string[];
   readonly outcome: string;
   readonly reason: string;
+  /** By whom it was paused, and why; empty if it is not. */
+  readonly paused: string;
   readonly generation: number;
   readonly acceptedAt: string;
   readonly endedAt: string;
@@ -89,6 +91,7 @@ export const newChange = (
   incompatible: [],
   outcome: '',
   reason: '',
+  paused: '',
   generation: 0,
   acceptedAt: '',
   endedAt: '',
@@ -104,13 +107,18 @@ export interface CommittedFragment {
   readonly replaced?: Pick<CommittedFragment, 'fragment' | 'source'>;
   /** Of the committed state, when it last changed. */
   readonly generation: number;
+  /** Of the committed state, when it was first applied: before that, no node had it. */
+  readonly since: number;
   /** When it last reached a node that did not have it yet; before that, when it was committed. */
   readonly appliedAt: string;
 }
 
+/** The generation of a config that is not known: it may have any part of what was ever committed. */
+export const UNKNOWN = -1;
+
 /** What a node has instead of the config of the committed state. */
 export interface Behind {
-  /** It has everything that was committed up to this generation. */
+  /** It has everything that was committed up to this generation, or `UNKNOWN`. */
   readonly generation: number;
   /** And this change, which is being rolled out or rolled back; empty if none. */
   readonly change: string;
@@ -120,6 +128,13 @@ export interface Behind {
 export interface Former {
   readonly labels: Readonly<Record<string, string>>;
   readonly generation: number;
+}
+
+/** The leases that a node has not answered: the committed state when it got the first of them, and the last. */
+export interface Unanswered {
+  readonly first: number;
+  readonly last: number;
+  readonly leases: number;
 }
 
 export type NotReady = 'silent' | 'unavailable' | 'taken' | 'degraded';
@@ -225,6 +240,8 @@ export class State {
   /** The nodes that do not have the config of the committed state. */
   readonly behind = new Table<string, Behind>(this.undo);
   readonly work = new Table<string, Work>(this.undo);
+  /** Nodes that have got a lease and not reported what came of it, so that they may have its config. */
+  readonly unanswered = new Table<string, Unanswered>(this.undo);
   /** The nodes that were relabelled and do not have the config for their labels yet. */
   readonly former = new Table<string, readonly Former[]>(this.undo);
   /** Nodes with drift → how they differ from the config that they last reported. */
@@ -282,6 +299,7 @@ const TABLES = [
   'behind',
   'former',
   'work',
+  'unanswered',
   'drift',
   'notReady',
   'toRender',
@@ -403,6 +421,30 @@ export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> 
   12: (dumped) => ({ ...(dumped as object), published: [] }),
   // Version 13 did not know what relabelled nodes still have.
   13: (dumped) => ({ ...(dumped as object), former: [] }),
+  // Version 14 did not know which changes are paused while they wait, and since when there is a fragment: every node
+  // that lacks something may have it. Generation 0 also meant that nobody knows what a node has.
+  14: (dumped) => {
+    const all = dumped as {
+      readonly changes: Rows<Change>;
+      readonly fragments: Rows<CommittedFragment>;
+      readonly goneFragments: Rows<CommittedFragment>;
+      readonly behind: Rows<Behind>;
+      readonly former: Rows<readonly Former[]>;
+    };
+    const unsure = <T extends { readonly generation: number }>(one: T): T =>
+      one.generation === 0 ? { ...one, generation: UNKNOWN } : one;
+    const old = (rows: Rows<CommittedFragment>): Rows<CommittedFragment> =>
+      rows.map(([id, row]) => [id, { ...row, since: 0 }]);
+    return {
+      ...all,
+      changes: all.changes.map(([name, row]) => [name, { ...row, paused: '' }]),
+      fragments: old(all.fragments),
+      goneFragments: old(all.goneFragments),
+      behind: all.behind.map(([node, row]) => [node, unsure(row)]),
+      former: all.former.map(([node, rows]) => [node, rows.map(unsure)]),
+      unanswered: [],
+    };
+  },
 };
 
 /** An ended change with only the names of its fragments. Hundreds are kept, and each may have nearly a megabyte. */

@@ -35,7 +35,9 @@ describe('the reason why a node waits', () => {
       because: 'up-to-date',
       text: 'it is up to date',
     });
-    expect(s.why('n1')).toMatchObject({ because: 'not-started', change: 'c1' });
+    expect(s.why('n1')).toMatchObject({ because: 'not-started', change: 'c1', text: 'it waits for c1 to start' });
+    s.given(factOf('rollout.paused', { change: 'c1', by: 'bob', reason: 'not now' }));
+    expect(s.why('n1')).toMatchObject({ because: 'not-started', text: 'it waits for c1 (which is paused) to start' });
   });
 
   it('in a rollout with another config for it is the rollout, not the incompatible committed config', () => {

@@ -117,7 +117,10 @@ function whyIdle(state: State, node: NodeState, base: Base): Why {
     return change?.started === false && Object.hasOwn(change.targets, node.node);
   });
   if (waiting[0] !== undefined) {
-    const text = `it waits for ${waiting.join(', ')} to start`;
+    const texts = waiting.map((name) =>
+      state.changes.get(name)?.paused === true ? `${name} (which is paused)` : name,
+    );
+    const text = `it waits for ${texts.join(', ')} to start`;
     return { ...base, change: waiting[0], because: 'not-started', text };
   }
   if (node.rendered !== undefined) return { ...base, because: 'in-review', text: 'its config is being reviewed' };
