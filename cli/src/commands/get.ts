@@ -1,4 +1,4 @@
-import type { ChangeView, Fragment, FragmentView, NodeView, RolloutView, StatusView } from '#libs/contracts';
+import type { ChangeView, Fragment, FragmentView, LeaseView, NodeView, RolloutView, StatusView } from '#libs/contracts';
 import type { FleetClient } from '#libs/client';
 import { knownWords } from '#libs/manifests';
 import { effectivePolicy, policyRows, type PolicyRow } from '#libs/rules';
@@ -101,20 +101,30 @@ async function find<G extends Resource>(
   return value === undefined ? [] : present(what, [value as ResourceView<G>]);
 }
 
-/** The nodes of the inventory, with the scheduler's view of them. */
+/** The nodes of the inventory, with the scheduler's views of them. */
 async function nodesOf(fleet: FleetClient, name: string | undefined): Promise<ResourceView<'nodes'>[]> {
-  const both = (node: NodeView, status: StatusView | undefined): ResourceView<'nodes'> => {
-    if (status === undefined) return node;
-    const { taken, restored, deferred, skipped, incompatible, drifted, failingProbes } = status;
-    const fields = { restored, deferred, skipped, incompatible, drifted, failingProbes };
-    return { ...node, ...(taken === undefined ? {} : { taken }), ...fields };
-  };
   if (name === undefined) {
-    const [nodes, statuses] = await Promise.all([fleet.list('nodes'), fleet.list('status')]);
-    return [...nodes].map(([key, node]) => both(node, statuses.get(key)));
+    const [nodes, statuses, leases] = await Promise.all([
+      fleet.list('nodes'),
+      fleet.list('status'),
+      fleet.list('leases'),
+    ]);
+    return [...nodes].map(([key, node]) => nodeRow(node, statuses.get(key), leases.get(key)));
   }
-  const [node, status] = await Promise.all([fleet.get('nodes', name), fleet.get('status', name)]);
-  return node === undefined ? [] : [both(node, status)];
+  const [node, status, lease] = await Promise.all([
+    fleet.get('nodes', name),
+    fleet.get('status', name),
+    fleet.get('leases', name),
+  ]);
+  return node === undefined ? [] : [nodeRow(node, status, lease)];
+}
+
+function nodeRow(node: NodeView, status: StatusView | undefined, lease: LeaseView | undefined): ResourceView<'nodes'> {
+  if (status === undefined) return node;
+  const { taken, restored, deferred, skipped, incompatible, drifted, failingProbes } = status;
+  const unknown = lease?.because === 'unknown' && lease.phase !== 'released';
+  const fields = { restored, deferred, unknown, skipped, incompatible, drifted, failingProbes };
+  return { ...node, ...(taken === undefined ? {} : { taken }), ...fields };
 }
 
 /** The changes of the merger, with the scheduler's view of their rollouts. */

@@ -21,7 +21,10 @@ export type Resource = (typeof RESOURCES)[number];
 export type NodeRow = NodeView &
   Partial<
     Pick<StatusView, 'taken' | 'restored' | 'deferred' | 'skipped' | 'incompatible' | 'drifted' | 'failingProbes'>
-  >;
+  > & {
+    /** It did not answer by the deadline of its lease, so that nobody knows which config it has. */
+    readonly unknown?: boolean;
+  };
 /** A change, with the view of its rollout. */
 export type ChangeRow = ChangeView & { readonly status: ChangeStatus };
 /** An item of a list: a value of a bucket, and the value of another bucket about the same node or change. */
@@ -180,7 +183,7 @@ const nodeState = ({ state, unavailable, taken, ...status }: NodeRow): string =>
     ...(status.restored === false ? ['degraded'] : []),
     ...(status.incompatible === true ? ['incompatible'] : []),
     ...((status.failingProbes ?? []).length > 0 ? [`unhealthy (${failingText(status.failingProbes ?? [])})`] : []),
-    ...((status.deferred ?? '') === '' ? [] : ['deferred']),
+    ...(status.unknown === true ? ['unknown'] : (status.deferred ?? '') === '' ? [] : ['deferred']),
     // What the scheduler skips is silent, and shown as such.
     ...(['', 'scheduler', undefined].includes(status.skipped) ? [] : [`skipped by ${status.skipped}`]),
   ].join(',');

@@ -7,10 +7,10 @@ const fleetOf = (...names: readonly string[]) => new Merger().fleet(names);
 
 describe('a plan', () => {
   const plan = (m: Merger, ...fragments: Parameters<Merger['publishes']>[1][]) => answerTo(m, changeBody(fragments));
-  const answerTo = (m: Merger, body: object) => {
+  const answerTo = (m: Merger, body: object, limit = 2) => {
     const facts = m.when({
       type: 'request',
-      request: { op: 'plan', id: 'p1', body, source: 'me', cursor: '', limit: 2 },
+      request: { op: 'plan', id: 'p1', body, source: 'me', cursor: '', limit },
     });
     expect(facts).toEqual([]);
     const [answer] = m.answers;
@@ -59,8 +59,9 @@ describe('a plan', () => {
       { fragment: 'File/site', field: 'kind', code: 'incompatible', nodes: ['n2'] },
     ];
     const change = file('site', 'at {{ node.labels.role }}');
-    const nodes = [{ node: 'n0' }, { node: 'n2', deferred: 'incompatible' }];
-    const body = plan(m, change);
+    const left = { actions: [], changed: [], deferred: 'incompatible' };
+    const nodes = [{ node: 'n0' }, { ...left, node: 'n1' }, { node: 'n2', deferred: 'incompatible' }];
+    const body = answerTo(m, changeBody([change]), 3);
     expect(body).toMatchObject({ rejected: [], warnings, touched: 3, unchanged: 0, nodes });
     expect(body).not.toHaveProperty('nodes.0.deferred');
     expect(body).toHaveProperty('pools', { default: { nodes: 1, budget: 1 } });

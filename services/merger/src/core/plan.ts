@@ -14,7 +14,7 @@ import { objectRefOf, parseMaxUnavailable, readChangeBody } from '#libs/manifest
 import { Outlooks, type Outlook } from './outlook.js';
 import { Queue, turnOf } from './queue.js';
 import { committedFragments, fragmentsWith } from './committed.js';
-import { compiled, poolsOf, poolsWith, renderChange } from './rendering.js';
+import { compiled, poolsOf, poolsWith, renderChange, type ChangeRendering } from './rendering.js';
 import { nodePlanner, type NodePlan } from './node-plan.js';
 import { touchedNodes } from './selection.js';
 import { newChange, type Change, type NodeState, type State } from './state.js';
@@ -42,7 +42,7 @@ export function* planChange(
   const replaces = turn.is === 'now' ? turn.replaces : [];
   const rendering = yield* renderChange(state, candidate, replaces, digest);
   const outlooks = new Outlooks(state, candidate, replaces);
-  const { targets, others } = changingNodes(state, candidate, rendering.targets, outlooks);
+  const { targets, others } = changingNodes(state, candidate, rendering, outlooks);
   yield* compiled(committedFragments(state));
   const objects = fragmentsWith(state, candidate).flatMap((fragment) => objectRefOf(fragment)?.sha256 ?? []);
   const missing = yield* missingObjects([...new Set(objects)]);
@@ -58,7 +58,8 @@ export function* planChange(
     released.push(yield* planner(node, outlook));
   }
   // Some nodes kept what the change gives them, because an earlier change was deferred there.
-  const nodes = [...planned.filter(({ node }) => node.from !== node.to), ...released].map(({ node }) => node);
+  const reached = [...planned.filter(({ node }) => node.from !== node.to), ...released].map(({ node }) => node);
+  const nodes = [...reached, ...rendering.incompatible.map((node) => leftNode(state, node, outlooks))];
   const warnings = [
     ...rendering.warnings,
     ...mergeReasons(planned.flatMap((one) => one.warnings)),
@@ -73,7 +74,7 @@ export function* planChange(
   const touches = { applied: candidate.apply.map(fragmentId), deleted: candidate.delete.map(fragmentId) };
   const outcome = outcomeOfReview(reasons, touches, isStrict);
   const waits = outcome.needs.length > 0;
-  const touched = rendering.nodes + rendering.unchanged + rendering.incompatible;
+  const touched = rendering.nodes + rendering.unchanged + rendering.incompatible.length;
   const names = new Set(touchedNodes(state, candidate).map(({ node }) => node));
   return {
     rejected: waits ? [] : outcome.reasons,
@@ -88,7 +89,7 @@ export function* planChange(
       poolsWith(state, candidate, replaces),
     ),
     touched,
-    unchanged: touched - rendering.incompatible - nodes.filter(({ node }) => names.has(node)).length,
+    unchanged: touched - rendering.incompatible.length - reached.filter(({ node }) => names.has(node)).length,
   };
 }
 
@@ -96,7 +97,7 @@ export function* planChange(
 function changingNodes(
   state: State,
   candidate: Change,
-  byName: Readonly<Record<string, Target>>,
+  { targets: byName, incompatible }: Pick<ChangeRendering, 'targets' | 'incompatible'>,
   outlooks: Outlooks,
 ): {
   readonly targets: readonly (readonly [NodeState, Target])[];
@@ -110,10 +111,17 @@ function changingNodes(
   const own = new Set(touched.map(({ node }) => node));
   const others = outlooks
     .outside(touched)
-    .filter(({ node }) => !Object.hasOwn(byName, node))
+    .filter((node) => !Object.hasOwn(byName, node.node) && !incompatible.includes(node))
     .map((node) => [node, outlooks.ofOther(node, own.has(node.node))] as const)
     .filter(([, outlook]) => outlook !== 'unchanged');
   return { targets, others };
+}
+
+/** A node that keeps its config: the new one cannot be rendered for it, and the committed one neither. */
+function leftNode(state: State, node: NodeState, outlooks: Outlooks): PlannedNode {
+  const from = state.inForce.get(node.node) ?? '';
+  const pool = outlooks.poolOf(node);
+  return { node: node.node, pool, from, to: from, actions: [], changed: [], deferred: 'incompatible' };
 }
 
 /** The same number as the scheduler uses for the rollout. */

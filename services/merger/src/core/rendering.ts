@@ -46,8 +46,8 @@ export interface ChangeRendering {
   readonly texts: ReadonlyMap<string, string>;
   readonly nodes: number;
   readonly unchanged: number;
-  /** How many nodes the change touches and does not reach, because their committed config has the same faults. */
-  readonly incompatible: number;
+  /** The nodes that the change touches and does not reach, because their committed config has the same faults. */
+  readonly incompatible: readonly NodeState[];
   readonly pools: Readonly<Record<string, number>>;
   readonly problems: readonly Reason[];
   readonly warnings: readonly Reason[];
@@ -80,7 +80,8 @@ export function* renderChange(
   const problems: Reason[] = [...foreignProblems(state, change, replaces), ...fixedProblems(state, change)];
   const altered: NodeState[] = [];
   const faults: Reason[] = [];
-  let [unchanged, incompatible] = [0, 0];
+  const incompatible: NodeState[] = [];
+  let unchanged = 0;
   for (const node of nodesOf(state, change, replaces)) {
     yield PAUSE;
     const rendered = renderNode(after.forNode(node.labels), { name: node.node, labels: node.labels }, digest);
@@ -95,7 +96,7 @@ export function* renderChange(
       const known = isKnown ? reasons : knownFaults(node, rendered, isUnusable ? old : undefined);
       // A change with problems reaches no node. Keep what could be rendered, so that the review finds further problems.
       if (found.length === 0 && known.length > 0) {
-        incompatible += 1;
+        incompatible.push(node);
         faults.push(...leftOut(known, node.node));
       }
       if (known.length > 0 || (reasons.length > 0 && rendered.reasons.length === 0)) continue;

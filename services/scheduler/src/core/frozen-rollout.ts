@@ -189,6 +189,19 @@ export function poolProgress(state: State, rollout: Rollout): Readonly<Record<st
   return Object.fromEntries([...pools].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
+/**
+ * How many nodes did not answer by the deadline of their lease, and have not got the config since. A rollback shows how
+ * many did not answer, no matter what became of them, because that is why it rolls back.
+ */
+export function unknownIn(state: State, { change, phase, unknown, frozen }: Rollout): number {
+  if (unknown === 0 || rollsBack(phase)) return unknown;
+  if (frozen !== undefined)
+    return frozen.results.reduce((sum, result) => sum + (result.state === 'unknown' ? result.count : 0), 0);
+  const isUnknown = (key: string): boolean =>
+    state.targets.get(key)?.outcome?.because === 'unknown' && state.classes.get(key)?.tally !== 'settled';
+  return [...state.troubled].filter((key) => key.startsWith(`${change}/`) && isUnknown(key)).length;
+}
+
 const rollsBack = (phase: RolloutPhase | undefined): boolean => phase === 'reverting' || phase === 'reverted';
 
 const UNDER_WAY = new Set(['draining', 'applying', 'uncordoning', 'pending']);

@@ -432,3 +432,44 @@ describe('a node whose name has dots', () => {
     expect(types(s.after(2 * MINUTE))).toEqual(expect.arrayContaining(['node.lease.released']));
   });
 });
+
+describe('the number of unknown nodes in the view of a rollout', () => {
+  const unknownIn = (s: Scheduler): readonly number[] => {
+    const { unknown, applied, deferred } = s.view('rollouts', 'c1');
+    return [unknown, applied, deferred];
+  };
+  /** n0 has not answered in time, and n1 still has to change. */
+  const lost = (maxFailures: number): Scheduler => {
+    const s = pools(pool('all', 2)).fleet(['n0', 'n1'], { role: 'all' });
+    s.rolls('c1', ['n0', 'n1'], { maxFailures });
+    s.applies('n1');
+    s.after(PAST_DEADLINE);
+    return s;
+  };
+
+  it('is lower once a node has answered late that it has the config', () => {
+    const s = lost(1);
+    expect(unknownIn(s)).toEqual([1, 1, 1]);
+    s.nodeReports('n0', 'c1-new', { kind: 'applied', verdict: 'applied', lease: s.lease('n0').lease });
+    expect(unknownIn(s)).toEqual([0, 2, 0]);
+    s.given(committed('c1')).when();
+    expect(unknownIn(s)).toEqual([0, 2, 0]);
+    expect(s.rollout('c1').unknown).toBe(1);
+  });
+
+  it('does not contain a node that somebody has skipped since, which is deferred', () => {
+    const s = lost(1);
+    s.asks({ op: 'node.skip', node: 'n0', by: 'me', reason: '' });
+    s.after(PAST_DEADLINE);
+    s.given(committed('c1')).when();
+    expect(unknownIn(s)).toEqual([0, 1, 1]);
+    s.nodeReports('n0', 'c1-new');
+    expect(unknownIn(s)).toEqual([0, 2, 0]);
+  });
+
+  it('stays in a rollback, because it is why the change is rolled back', () => {
+    const s = lost(0);
+    s.nodeReports('n0', 'old', { kind: 'failed', verdict: 'failed', lease: s.lease('n0').lease });
+    expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'reverting', unknown: 1 });
+  });
+});

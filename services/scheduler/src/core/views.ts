@@ -10,7 +10,7 @@ import {
 import { viewKey, type ViewBody, type ViewKey } from '#libs/engine';
 import { applyMsOf } from '#libs/manifests';
 import { DEFAULT_POOL } from '#libs/rules';
-import { poolProgress, worstNodes } from './frozen-rollout.js';
+import { poolProgress, unknownIn, worstNodes } from './frozen-rollout.js';
 import { poolBudget } from './indexes.js';
 import { isOpen, type Lease } from './lease.js';
 import { appliedIn, EMPTY_TALLY, nodeOf, poolPolicy, type NodeState, type State, type TakenUnit } from './state.js';
@@ -148,7 +148,7 @@ export function rolloutView(state: State, change: string): Body<RolloutView> | u
   const rollout = state.rollouts.get(change);
   if (rollout === undefined) return undefined;
   const tally = rollout.frozen?.tally ?? state.tallies.get(change) ?? EMPTY_TALLY;
-  const { phase, paused, failed, unknown, maxFailures, maxUnavailable, reason, startedAt, aborted } = rollout;
+  const { phase, paused, failed, maxFailures, maxUnavailable, reason, startedAt, aborted } = rollout;
   return {
     change,
     phase,
@@ -156,7 +156,7 @@ export function rolloutView(state: State, change: string): Body<RolloutView> | u
     nodes: rollout.nodes.length,
     applied: appliedIn(phase, tally),
     failed,
-    unknown,
+    unknown: unknownIn(state, rollout),
     deferred: tally.deferred,
     pending: tally.pending + tally.active,
     maxFailures,

@@ -1087,6 +1087,8 @@ export type RolloutView = Message<"sluice.v1.RolloutView"> & {
   failed: number;
 
   /**
+   * did not answer by the deadline of their lease, and have not got the config since; in a rollback, how many did not answer
+   *
    * @generated from field: uint32 unknown = 8;
    */
   unknown: number;
