@@ -79,7 +79,8 @@ describe('connecting to a secured NATS server', () => {
 
   const startService = (name: string, config: ConnectionConfig): void =>
     processes.start(name, [...config.flags, 'service', 'merger', 'inventory'], { env: config.env });
-  const startApplier = (node: string, config: ConnectionConfig): void =>
+  const startApplier = (node: string, config: ConnectionConfig): void => {
+    mkdirSync(join(folder, `root-${node}`), { recursive: true });
     processes.start(
       node,
       [
@@ -96,6 +97,7 @@ describe('connecting to a secured NATS server', () => {
       ],
       { env: config.env },
     );
+  };
 
   const log = (name: string): string => readFileSync(join(folder, `${name}.log`), 'utf8');
   const logs = (): string =>

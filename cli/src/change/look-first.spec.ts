@@ -56,14 +56,14 @@ describe('plan and apply', () => {
       MOTD,
       at('/etc/motd', 'directory', 'a directory', '/etc/motd is a directory'),
       'path-blocked',
-      '/etc/motd cannot be used: /etc/motd is a directory',
+      '/etc/motd cannot be used: it is a directory',
     ],
     [
       'a Directory does not replace',
       manifest('Directory', '/etc/motd'),
       at('/etc/motd', 'file', 'a file of 3 bytes', '/etc/motd is a file'),
       'path-blocked',
-      '/etc/motd cannot be used: /etc/motd is a file',
+      '/etc/motd cannot be used: it is a file',
     ],
     [
       'is in the way',

@@ -3,6 +3,7 @@ import {
   fragmentId,
   MOST_PATHS_ASKED,
   reasonFor,
+  withoutPath,
   type ConfigEntry,
   type FoundPath,
   type Fragment,
@@ -139,7 +140,11 @@ function reasonOf(
 ): Reason | undefined {
   const place = { fragment: `${kind}/${name}`, field: 'spec.path' };
   const reason = state === 'unreachable' ? what : refused;
-  if (reason !== '') return reasonFor(place, 'path-blocked', `${path} cannot be used: ${reason}${more}`);
+  if (reason !== '') {
+    const rest = withoutPath(path, reason);
+    const why = rest === reason ? reason : `it ${rest}`;
+    return reasonFor(place, 'path-blocked', `${path} cannot be used: ${why}${more}`);
+  }
   // A Directory leaves a directory in place, and follows a link to one.
   if (kind === 'Directory') return undefined;
   const message = `${path} exists already: ${what}; Sluice replaces it, and restores it when the fragment is deleted${more}`;

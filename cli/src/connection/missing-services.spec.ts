@@ -5,7 +5,7 @@ import type { Session } from './session.js';
 
 /** A connection. Services that have not answered when it is closed look as if they were missing. */
 function connection(missing: readonly string[]) {
-  const said: string[] = [];
+  const lines: string[] = [];
   const closing = new AbortController();
   const missingServices = async (): Promise<readonly string[]> => {
     await new Promise((resolve) => setTimeout(resolve, 20));
@@ -13,7 +13,7 @@ function connection(missing: readonly string[]) {
   };
   const fleet = { missingServices, unreadChanges: () => Promise.resolve([]) } as unknown as FleetClient;
   const session = {
-    io: { say: (text: string) => void said.push(text), colours: PLAIN },
+    io: { say: (text: string) => void lines.push(text), colours: PLAIN },
     fleet: () => Promise.resolve(fleet),
   } as unknown as Session;
   const run = async (command: () => Promise<number>): Promise<unknown> => {
@@ -22,21 +22,21 @@ function connection(missing: readonly string[]) {
     await new Promise((resolve) => setTimeout(resolve, 40));
     return end;
   };
-  return { said, run };
+  return { lines, run };
 }
 
 describe('a command that fails before the services have answered', () => {
   const fails = (): Promise<number> => Promise.reject(new Error('n9 not found'));
 
   test('names no service that only had no time to answer', async () => {
-    const { said, run } = connection([]);
+    const { lines, run } = connection([]);
     expect(await run(fails)).toMatchObject({ message: 'n9 not found' });
-    expect(said).toEqual([]);
+    expect(lines).toEqual([]);
   });
 
   test('names a service that does not run, because that may be the cause', async () => {
-    const { said, run } = connection(['inventory']);
+    const { lines, run } = connection(['inventory']);
     expect(await run(fails)).toMatchObject({ message: 'n9 not found' });
-    expect(said).toEqual([expect.stringContaining('the service inventory does not answer')]);
+    expect(lines).toEqual([expect.stringContaining('the service inventory does not answer')]);
   });
 });

@@ -105,11 +105,11 @@ describe('a service that does not answer', () => {
     const fleet = await connectFleet({ servers: nats.server.url });
     const bus = await connectBus({ servers: nats.server.url, name: 'spec' });
     try {
-      const asked = new Promise((resolve) => bus.nc.subscribe('$SRV.PING', { callback: resolve }));
+      const pinged = new Promise((resolve) => bus.nc.subscribe('$SRV.PING', { callback: resolve }));
       await bus.nc.flush();
       const missing = fleet.missingServices();
       const refused = expect(missing).rejects.toThrow('the connection was closed');
-      await asked;
+      await pinged;
       await fleet.close();
       await refused;
     } finally {

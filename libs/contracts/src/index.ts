@@ -8,6 +8,7 @@ export * from './holders.js';
 export * from './labels.js';
 export * from './names.js';
 export * from './path-aliases.js';
+export * from './path-texts.js';
 export * from './plan.js';
 export * from './streams.js';
 export * from './taken-report.js';

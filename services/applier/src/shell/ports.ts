@@ -1,5 +1,5 @@
 import { durationMs } from '#libs/manifests/lean';
-import type { Config, ConfigEntry } from '#libs/contracts';
+import { withoutPath, type Config, type ConfigEntry } from '#libs/contracts';
 import type { Journal, Json, Original, Originals, Refusal } from '../core/index.js';
 import type { FileSystems } from './backends/paths/file-systems.js';
 import type { Host } from './host/host.js';
@@ -195,8 +195,15 @@ export function argvOf(value: unknown, where: string): readonly string[] {
 
 export const refusalOf = (error: unknown, where: string): Refusal => ({
   fault: error instanceof RefusedError ? error.fault : 'node',
-  reason: `${where === '' ? '' : `${where}: `}${error instanceof Error ? messageOf(error) : String(error)}`,
+  reason: reasonAt(where, error instanceof Error ? messageOf(error) : String(error)),
 });
+
+/** `where` is a path, ends with one in brackets, or names no path. The message may begin with that path. */
+function reasonAt(where: string, message: string): string {
+  if (where === '') return message;
+  const path = where.startsWith('/') ? where : / \((\/.*)\)$/.exec(where)?.[1];
+  return `${where}: ${path === undefined ? message : withoutPath(path, message)}`;
+}
 
 /** The path of an open folder, which is meaningless in a message. */
 const OF_A_FOLDER = /, \w+ '\/proc\/self\/fd\/\d+\/[^']*'(?: -> '[^']*')?$/;

@@ -1,4 +1,4 @@
-import type { ConfigEntry } from '#libs/contracts';
+import { withoutPath, type ConfigEntry } from '#libs/contracts';
 import { wordsFor } from '#libs/manifests/lean';
 import {
   UNNEEDED,
@@ -203,7 +203,7 @@ export class ResourceSteps {
     const reasons = new Map(refusals.filter(isOfPlace).map(({ entry, reason }) => [entry, reason]));
     return differences.map((difference) => {
       const reason = difference.entry === undefined ? undefined : reasons.get(difference.entry);
-      return reason === undefined ? difference : { ...difference, refused: reason };
+      return reason === undefined ? difference : { ...difference, refused: withoutPath(difference.what, reason) };
     });
   }
 
@@ -249,7 +249,13 @@ export class ResourceSteps {
       return { what, how, ...late() };
     } catch (error) {
       const gone = error instanceof UnreachableError ? { unreachable: true as const } : {};
-      return { what, how: `cannot be read: ${(error as Error).message}`, unreadable: true, ...gone, ...late() };
+      return {
+        what,
+        how: `cannot be read: ${withoutPath(what, (error as Error).message)}`,
+        unreadable: true,
+        ...gone,
+        ...late(),
+      };
     }
   }
 

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isNodeName, LACKS_XATTRS } from '#libs/contracts';
 import { ApplierRun, SILENT, start, type Kinds, type Log, type Notice, type Settings } from '../core/index.js';
@@ -89,16 +89,17 @@ const READ_EVERY_MS = 60_000;
 /** How long to wait for the current step. `sluice up` promises to end within 10 s. */
 const STOP_MS = 5_000;
 /**
- * Like the state folder: a machine with a new disk has neither yet, and without a root every change of the node would
- * fail.
+ * A misspelt root, or a disk that is not mounted yet, must not become an empty folder that gets all files and that
+ * nobody uses.
  */
-async function makeRoot(root: string): Promise<void> {
+async function requireRoot(root: string): Promise<void> {
+  const wayOut = 'check --root (or SLUICE_ROOT), or create the folder first';
   try {
-    await mkdir(root, { recursive: true });
+    if (!(await stat(root)).isDirectory()) throw new Error('it is not a folder');
   } catch (error) {
-    throw new Error(`the root ${root} cannot be used: ${(error as Error).message}; name a folder with --root`, {
-      cause: error,
-    });
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    const why = isMissing ? 'it does not exist' : (error as Error).message;
+    throw new Error(`the root ${root} cannot be used: ${why}: ${wayOut}`, { cause: error });
   }
 }
 
@@ -110,7 +111,7 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
   const { node, log = SILENT, random = secureRandom, allowExec = false, clock = bootClock } = options;
   if (!isNodeName(node))
     throw new TypeError(`${JSON.stringify(node)} is not the name of a node: it must be a DNS subdomain in lower case`);
-  await makeRoot(options.root ?? '/');
+  await requireRoot(options.root ?? '/');
   const state = await StateFolder.open(options.stateDir, options.asGuard);
   try {
     const { journal, fellBack } = await state.readJournal(node, EMPTY_HASH);

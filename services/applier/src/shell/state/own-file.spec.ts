@@ -104,6 +104,7 @@ it('ends at once when it is told to while it starts', async () => {
   // It waits for two minutes for the guard that holds this lock.
   const held = { pid: process.pid, started: startOf(process.pid), guard: true };
   writeFileSync(join(path, 'lock'), JSON.stringify(held));
+  mkdirSync(join(path, 'root'));
   const repository = join(__dirname, '../../../../..');
   const applier = spawn(
     process.execPath,

@@ -360,7 +360,7 @@ describe('what is refused before anything begins', () => {
       await whileMounted('a', 'b', async () => {
         const rest = config(file('/f', 'f'));
         expect(await host.bus.roll(rest)).toMatchObject(
-          refusedWith(`/b: /b ${MOUNT} Directory/d-b cannot be deleted: unmount it first`),
+          refusedWith(`/b: ${MOUNT} Directory/d-b cannot be deleted: unmount it first`),
         );
         expect(await host.bus.roll(config(directory('/b', '0700'), file('/f', 'f')))).toMatchObject({
           kind: 'applied',
@@ -369,7 +369,7 @@ describe('what is refused before anything begins', () => {
       await host.start();
       await whileMounted('x', 'f', async () => {
         expect(await host.bus.roll(config(directory('/b', '0700')))).toMatchObject(
-          refusedWith(`/f: /f ${MOUNT} File/f cannot be deleted: unmount it first`),
+          refusedWith(`/f: ${MOUNT} File/f cannot be deleted: unmount it first`),
         );
       });
       await host.start();

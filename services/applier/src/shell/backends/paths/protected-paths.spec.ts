@@ -75,7 +75,7 @@ function whyNot(): string | undefined {
     expect(await host.bus.roll(config())).toMatchObject({
       kind: 'failed',
       untouched: true,
-      reason: '/d/f: /d/f is immutable (chattr +i), so nothing can be replaced there: run chattr -i /d/f',
+      reason: '/d/f: is immutable (chattr +i), so nothing can be replaced there: run chattr -i /d/f',
     });
     expect(host.tree()).toEqual({ ...TREE, 'd/f': '644 x', 'd/g': '644 x' });
     chattr('-i', host.path('d/f'));

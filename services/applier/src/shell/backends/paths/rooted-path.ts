@@ -88,6 +88,16 @@ function folderOf(file: OpenFile, name: string, path: string): Folder {
   return { file, name, path, uid: Number(stat.uid), identity: identityIn(stat) };
 }
 
+function openRoot(root: string): OpenFile {
+  try {
+    return OpenFile.open(root, ROOT);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    const wayOut = 'create it again, mount what belongs there, or start the applier with another --root';
+    throw inTheWay(`the root folder of this node, ${root}, does not exist any more: ${wayOut}`);
+  }
+}
+
 class Walk {
   /** The open folders from the root to the current one. */
   private readonly folders: Folder[];
@@ -103,7 +113,7 @@ class Walk {
     root: string,
     private readonly path: string,
   ) {
-    const file = OpenFile.open(root, ROOT);
+    const file = openRoot(root);
     this.folders = [folderOf(file, '', '/')];
     this.from = this.top;
   }
