@@ -13,7 +13,7 @@ const SECRETS = `/api/v1/namespaces/${NAMESPACE}/secrets`;
 export const CLUSTERS = `/apis/cluster.x-k8s.io/v1beta2/namespaces/${NAMESPACE}/clusters`;
 
 /** As much of Cluster API as a test plays: the definition of a Cluster, without its schema. */
-const DEFINITION = {
+export const CLUSTER_DEFINITION = {
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
   metadata: {
@@ -70,7 +70,7 @@ export class HubFleet {
 
   /** Cluster API is installed. */
   async install(): Promise<void> {
-    await this.hub.api.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', DEFINITION);
+    await this.hub.api.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', CLUSTER_DEFINITION);
     await until(async () => (await this.hub.api.call('GET', CLUSTERS)).code === 200, 'Clusters are served');
   }
 

@@ -1,12 +1,35 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
 import { cacheHome, findNatsServer } from '#libs/process';
+import { run } from '../e2e/fleet.js';
 
 const ROOT = join(__dirname, '../..');
 /** `sluice up` is ready when it prints how to stop it. */
 const READY = 'Press Ctrl-C';
+
+/** Port 4222 and the folder of the system may be in use on this machine. */
+const WRAPPER = `#!/bin/sh
+for arg do
+  shift
+  [ "$arg" = /var/lib/sluice ] && arg="$HOME/state-$$"
+  set -- "$@" "$arg"
+done
+[ "$1" = up ] && exec PROGRAM "$@" --port 0
+exec PROGRAM "$@"
+`;
 
 /** One command of a page, and the output that the page shows. */
 export interface Step {
@@ -35,20 +58,23 @@ export function stepsOf(page: string): readonly Step[] {
 
 /** A reader with a separate home folder, who has `sluice` in PATH. */
 export class Reader {
-  private readonly home = mkdtempSync(join(tmpdir(), 'sluice-docs-'));
+  readonly home = mkdtempSync(join(tmpdir(), 'sluice-docs-'));
   private readonly background: ChildProcess[] = [];
   private env: NodeJS.ProcessEnv = {};
 
-  async settle(): Promise<void> {
+  /** `programs`: more programs in PATH, by name. */
+  async settle(programs: Readonly<Record<string, string>> = {}): Promise<void> {
     const bin = join(this.home, '.bin');
     mkdirSync(bin);
     const sluice = join(bin, 'sluice');
     const program = `node '${join(ROOT, 'bin/sluice')}'`;
-    writeFileSync(sluice, `#!/bin/sh\n[ "$1" = up ] && exec ${program} "$@" --port 0\nexec ${program} "$@"\n`);
+    writeFileSync(sluice, WRAPPER.replaceAll('PROGRAM', program));
     chmodSync(sluice, 0o755);
+    for (const [name, path] of Object.entries(programs)) symlinkSync(path, join(bin, name));
     const env = { ...process.env };
     delete env['XDG_DATA_HOME'];
     delete env['NATS_URL'];
+    delete env['KUBECONFIG'];
     const server = await findNatsServer();
     this.env = {
       ...env,
@@ -80,6 +106,32 @@ export class Reader {
     await Promise.race([ready, ended]);
     this.env['NATS_URL'] = /nats:\/\/[\d.:]+/.exec(output)?.[0];
     return this.asShown(output);
+  }
+
+  /** Runs commands, as a shell does that ends with the first that fails. */
+  async sh(commands: string): Promise<string> {
+    const { code, stdout, stderr } = await run('bash', ['-euc', commands], { env: this.env, cwd: this.home });
+    if (code !== 0) throw new Error(`exit code ${code}: ${commands}\n${stdout}${stderr}${this.logs()}`);
+    return this.asShown(stdout + stderr);
+  }
+
+  /** Starts what runs until the reader leaves. Its output is in a file. */
+  start(command: string): void {
+    const log = openSync(join(this.home, `${this.background.length}.log`), 'a');
+    this.background.push(
+      spawn('bash', ['-c', `exec ${command}`], { cwd: this.home, env: this.env, stdio: ['ignore', log, log] }),
+    );
+    closeSync(log);
+  }
+
+  /** The URL of the NATS server that was started last. */
+  get url(): string {
+    return this.env['NATS_URL'] ?? '';
+  }
+
+  private logs(): string {
+    const files = readdirSync(this.home).filter((name) => /^\d+\.log$/.test(name));
+    return files.map((name) => `\n${name}:\n${readFileSync(join(this.home, name), 'utf8').slice(-4_000)}`).join('');
   }
 
   async leave(): Promise<void> {
