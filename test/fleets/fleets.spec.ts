@@ -19,7 +19,7 @@ beforeAll(async () => {
   writeFileSync(join(hub.folder, 'fleets.yaml'), JSON.stringify({ fleets }));
   startApplier('applier');
   await until(async () => (await hub.client.reportingNodes()).size === 3, 'all fleets have joined');
-  const pool = manifest('Pool', 'regions', { nodeSelector: TIER, maxUnavailable: 1, applyTimeout: '5m' });
+  const pool = manifest('Pool', 'regions', { nodeSelector: TIER, maxUnavailable: 1, applyTimeout: '1h' });
   expect((await hub.ended(await hub.apply(pool))).phase).toBe('committed');
 });
 afterAll(() => Promise.all([hub, ...regions].map((one) => one?.close())));
@@ -133,6 +133,29 @@ it('says which node of a fleet it waits for, and continues when an applier is ki
     expect(region.contents('/etc/motd.conf')).toEqual(region.nodes.map((node) => `hello there from ${node}\n`));
 });
 
+it('continues when an applier is killed or paused in the middle of a change, also once the paused one goes on', async () => {
+  const [europe] = regions as [Installation];
+  const before = own(await europe.client.list('changes')).length;
+  const published = await hub.apply(change('motd', greeting('hello again there'), greets));
+  await until(async () => own(await europe.client.list('changes')).length > before, 'it is published in europe');
+  europe.processes.freeze('appliers');
+  // The lease lasts an hour. Nobody waits for its end.
+  hub.processes.freeze('applier-2');
+  startApplier('applier-3');
+  await until(async () => {
+    const { stdout } = await hub.run('why', 'europe');
+    return /in that fleet, .*europe-\d\d: /.test(stdout);
+  }, 'another copy follows the change in europe');
+  hub.processes.thaw('applier-2');
+  await hub.processes.kill('applier-3');
+  europe.processes.thaw('appliers');
+  const view = await hub.ended(published);
+  expect([view.phase, view.reason]).toEqual(['committed', '']);
+  expect(own(await europe.client.list('changes'))).toHaveLength(before + 1);
+  for (const region of regions)
+    expect(region.contents('/etc/motd.conf')).toEqual(region.nodes.map((node) => `hello again there from ${node}\n`));
+});
+
 it('defers a fleet that cannot be reached, which keeps working and catches up', async () => {
   const [, , asia] = regions as [Installation, Installation, Installation];
   await asia.proxy.cut();
@@ -140,7 +163,7 @@ it('defers a fleet that cannot be reached, which keeps working and catches up', 
   const view = await hub.ended(await hub.apply(change('motd', greeting('hello all'), greets)));
   expect(view.phase).toBe('committed');
   expect((await asia.ended(await asia.apply(file('local', 'ours\n')))).phase).toBe('committed');
-  expect(asia.contents('/etc/motd.conf')).toEqual(asia.nodes.map((node) => `hello there from ${node}\n`));
+  expect(asia.contents('/etc/motd.conf')).toEqual(asia.nodes.map((node) => `hello again there from ${node}\n`));
   await asia.proxy.restore();
   await until(
     () => asia.contents('/etc/motd.conf').every((text) => text.startsWith('hello all')),

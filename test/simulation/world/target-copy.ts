@@ -32,6 +32,9 @@ const isWrite = (step: Step): step is WriteStep => step.do === 'apply' || step.d
 /** Actions that need nothing from a target. */
 const FREE_ACTIONS: readonly string[] = ['none', 'drain'];
 
+/** Every second target is like another fleet: its copies do not wait for the end of a lease. */
+const isRepeatable = (node: string): boolean => Number(node.at(-1)) % 2 === 1;
+
 /** One claim of the target, and the applier that runs after it. */
 interface Run {
   applier?: ApplierRun;
@@ -163,7 +166,13 @@ export class TargetCopy extends PausableProcess {
     const run: Run = {};
     this.run = run;
     const { name: node } = this;
-    const claim = Ownership.claim({ node, owner: process, codec: JOURNAL_TEXT, first: firstJournal(node) });
+    const claim = Ownership.claim({
+      node,
+      owner: process,
+      codec: JOURNAL_TEXT,
+      first: firstJournal(node),
+      isRepeatable: isRepeatable(node),
+    });
     this.journals.carry(
       claim,
       (ownership) => this.claimed(run, ownership),

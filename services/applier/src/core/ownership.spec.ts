@@ -46,8 +46,8 @@ class Bucket {
     return next.value;
   }
 
-  claim(owner: string): Ownership {
-    return this.carry(Ownership.claim({ node: NODE, owner, codec: CODEC, first: FIRST }));
+  claim(owner: string, isRepeatable = false): Ownership {
+    return this.carry(Ownership.claim({ node: NODE, owner, codec: CODEC, first: FIRST, isRepeatable }));
   }
 
   /** The owner in the value, and its journal. */
@@ -82,8 +82,8 @@ let bucket: Bucket;
 beforeEach(() => (bucket = new Bucket()));
 
 /** A copy that has written this journal. */
-function owning(owner: string, journal: Journal): Ownership {
-  const ownership = bucket.claim(owner);
+function owning(owner: string, journal: Journal, isRepeatable = false): Ownership {
+  const ownership = bucket.claim(owner, isRepeatable);
   bucket.carry(ownership.write(journal));
   return ownership;
 }
@@ -246,5 +246,34 @@ describe('a write to the target', () => {
     const { reads } = bucket;
     bucket.carry(one.fence());
     expect(bucket.reads).toBe(reads);
+  });
+});
+
+describe('a target on which a lease may be repeated', () => {
+  it('is taken over in the middle of a lease, after calls that were made before', () => {
+    const one = owning('one', WORKING, true);
+    const { nowMs } = bucket;
+    expect(bucket.claim('two', true).journal).toEqual(WORKING);
+    expect([bucket.owner, bucket.nowMs - nowMs]).toEqual(['two', 10_000]);
+    expect(() => bucket.carry(one.fence())).toThrow('another copy of the applier has taken over f-1');
+    expect(() => bucket.carry(one.write(FIRST))).toThrow('taken over');
+  });
+
+  it('is written to in a lease only while it is known who owns it', () => {
+    const one = owning('one', WORKING, true);
+    const { reads } = bucket;
+    expect([bucket.carry(one.fence()), bucket.reads]).toEqual([bucket.nowMs + 10_000, reads + 1]);
+    bucket.nextWrite = 'lost';
+    expect(() => bucket.carry(one.write(FIRST))).toThrow('no connection');
+    bucket.nextWrite = 'lost';
+    expect(() => bucket.carry(one.fence())).toThrow('no connection');
+  });
+
+  it('takes no time to take over if its owner has handed it over', () => {
+    const one = owning('one', WORKING, true);
+    const { nowMs } = bucket;
+    bucket.carry(one.handOver(WORKING));
+    bucket.claim('two', true);
+    expect(bucket.nowMs).toBe(nowMs);
   });
 });

@@ -9,7 +9,8 @@ import { mayBeWrittenLater, type Journal, type Work } from './journal.js';
  * 2. Until the deadline of a lease, only the copy that began it writes to the target. Nobody else takes over before.
  * 3. After that, or without a lease, a copy reads that it still owns the target before each write to it.
  * 4. A write to the target has ended one call timeout after it was allowed. A new owner waits that long.
- * 5. If it is not known whether the value still has a lease, it is written again before anything is written to the
+ * 5. If a lease may be repeated, 2 does not hold: each write needs 3, and another copy may take over at any time.
+ * 6. If it is not known whether the value still has a lease, it is written again before anything is written to the
  *    target.
  */
 export interface OwnershipPort {
@@ -48,6 +49,11 @@ export interface OwnershipOptions {
   readonly codec: JournalCodec;
   /** The journal of a target that nobody has owned yet. */
   readonly first: Journal;
+  /**
+   * What a copy was doing may be done again by another one that knows nothing of it. Then nobody waits for the deadline
+   * of a lease, but in a lease, too, nothing is written without a connection to NATS.
+   */
+  readonly isRepeatable?: boolean | undefined;
 }
 
 /** Another copy has taken over the target. This one must stop. */
@@ -87,7 +93,7 @@ export class Ownership {
     readonly journal: Journal,
   ) {
     this.current = journal;
-    this.leaseEndsMs = leaseEndOf(journal);
+    this.leaseEndsMs = this.leaseEndOf(journal);
   }
 
   /**
@@ -95,12 +101,13 @@ export class Ownership {
    * deadline of that lease: without a connection to NATS, that copy may still be working on it.
    */
   static *claim(options: OwnershipOptions): Owning<Ownership> {
-    const { owner, first } = options;
+    const { owner, first, isRepeatable = false } = options;
     for (;;) {
       const stored = yield* ask({ do: 'read-value' });
       const { journal, owner: other } =
         stored === undefined || stored.text === '' ? { journal: first, owner: '' } : decoded(stored.text, options);
-      const overMs = other === '' ? undefined : untilOver(journal, yield* ask({ do: 'now' }));
+      const openMs = other === '' ? undefined : untilOver(journal, yield* ask({ do: 'now' }));
+      const overMs = isRepeatable && openMs !== undefined ? 0 : openMs;
       if (overMs !== undefined && overMs > 0 && other !== owner) {
         yield* ask({ do: 'sleep', ms: Math.min(overMs, LOOK_MS) });
         continue;
@@ -126,7 +133,7 @@ export class Ownership {
   *write(journal: Journal): Owning<void> {
     if (mayBeWrittenLater(this.current.work, journal.work)) this.current = journal;
     const { leaseEndsMs, isUnclear } = this;
-    this.leaseEndsMs = Math.min(leaseEndsMs, leaseEndOf(journal));
+    this.leaseEndsMs = Math.min(leaseEndsMs, this.leaseEndOf(journal));
     this.isUnclear = true;
     try {
       yield* this.put(journal, this.options.owner);
@@ -135,7 +142,7 @@ export class Ownership {
       throw error;
     }
     this.current = journal;
-    this.leaseEndsMs = leaseEndOf(journal);
+    this.leaseEndsMs = this.leaseEndOf(journal);
     this.isUnclear = false;
   }
 
@@ -174,6 +181,10 @@ export class Ownership {
     this.revision = again;
   }
 
+  private leaseEndOf({ work }: Journal): number {
+    return work === undefined || this.options.isRepeatable === true ? -Infinity : deadlineMs(work);
+  }
+
   private isOwn(stored: StoredValue | undefined): stored is StoredValue {
     return stored !== undefined && ownerOf(stored.text) === this.options.owner;
   }
@@ -195,8 +206,6 @@ function untilOver({ work, sound }: Journal, nowMs: number): number | undefined 
 }
 
 const deadlineMs = ({ readMs, applyMs }: Work): number => readMs + applyMs;
-
-const leaseEndOf = ({ work }: Journal): number => (work === undefined ? -Infinity : deadlineMs(work));
 
 /** The first line names the owner; it is empty if that has handed the target over. The rest is the journal. */
 const encoded = (journal: Journal, owner: string, { codec }: OwnershipOptions): string =>

@@ -40,6 +40,8 @@ export function fleetTarget({ name, labels, ...address }: OtherFleet, timing: Ti
     capabilities: [`kind:${FLEET_KIND}`, 'kind:Probe'],
     kinds: KINDS,
     rollbackStepMs: ROLLBACK_STEP_MS,
+    // What is published has an id, and an open change is followed.
+    isRepeatable: true,
     open: (storage, onChange) => Promise.resolve(opened({ name, address }, storage, onChange, timing)),
   };
 }

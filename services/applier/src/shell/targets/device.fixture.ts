@@ -116,13 +116,20 @@ function backendOf(device: Device, reach: Reach, copy: string, storage: TargetSt
 }
 
 /** A target that one copy sees. */
-export function deviceTarget(device: Device, node: string, copy: string, clock: () => number): Target {
+export function deviceTarget(
+  device: Device,
+  node: string,
+  copy: string,
+  clock: () => number,
+  isRepeatable = false,
+): Target {
   return {
     node,
     labels: { role: 'edge' },
     settings: '{}',
     capabilities: ['kind:File'],
     kinds: MEMORY_KINDS,
+    isRepeatable,
     open: (storage, onChange): Promise<OpenTarget> => {
       const reach = new Reach({ ask: () => device.call(copy, () => undefined), onChange, everyMs: 50 });
       const backends = new Map([['File', backendOf(device, reach, copy, storage)]]);
@@ -155,6 +162,8 @@ export class Scene {
   readonly journals = new MemoryJournals();
   readonly bus = new MemoryNodeBus('f-1');
   readonly lost: string[] = [];
+  /** Another copy need not wait for the end of a lease. */
+  isRepeatable = false;
   /** Added to the real time. */
   aheadMs = 0;
   private readonly folder = mkdtempSync(join(tmpdir(), 'sluice-target-'));
@@ -165,7 +174,7 @@ export class Scene {
 
   async copy(name: string): Promise<RunningTarget> {
     const running = await runTarget({
-      target: deviceTarget(this.device, 'f-1', name, this.clock),
+      target: deviceTarget(this.device, 'f-1', name, this.clock, this.isRepeatable),
       bus: this.bus,
       journals: this.journals.of(name),
       owner: name,
@@ -178,7 +187,11 @@ export class Scene {
       driftCheckMs: 60_000,
       readEveryMs: 200,
       ending: this.ending.signal,
-      sleep: () => new Promise((resolve) => setTimeout(resolve, 20)),
+      // The time of calls that were made before is over then.
+      sleep: async (ms) => {
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        if (this.isRepeatable) this.aheadMs += ms;
+      },
       onLost: () => this.lost.push(name),
     });
     this.running.push(running);

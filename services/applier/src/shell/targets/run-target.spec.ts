@@ -185,6 +185,43 @@ describe('two copies', () => {
   );
 });
 
+describe('a target on which a lease may be repeated', () => {
+  beforeEach(() => {
+    scene.isRepeatable = true;
+  });
+
+  it('is taken over in the middle of a lease, which the new copy finishes', async () => {
+    await scene.first('one');
+    await scene.bus.roll(OLD);
+    freeze('one', 8);
+    const lease = scene.bus.grant(NEW, { applyMs: 6 * 3_600_000 });
+    await until(() => journal().work !== undefined);
+    await scene.copy('two');
+    expect(await scene.bus.reported((report) => report.lease === lease)).toMatchObject({ verdict: 'applied' });
+    expect([scene.values, journal().inForce, journal().owner]).toEqual([AFTER, scene.bus.store(NEW), 'two']);
+  });
+
+  it.each(Array.from({ length: CALLS }, (_, at) => at))(
+    'suffers no harm from a copy that is paused at call %i of a lease, and continues after another has finished it',
+    async (at) => {
+      await scene.first('one');
+      await scene.bus.roll(OLD);
+      const { calls, thaw } = freeze('one', at);
+      const lease = scene.bus.grant(NEW, { applyMs: 6 * 3_600_000 });
+      await until(() => calls() > at || scene.bus.reports.some((report) => report.lease === lease));
+      const isDone = scene.bus.reports.some((report) => report.lease === lease);
+      await scene.copy('two');
+      expect(await scene.bus.reported((report) => report.lease === lease)).toMatchObject({ verdict: 'applied' });
+      const later = await scene.bus.roll(OLD);
+      thaw();
+      if (!isDone) await until(() => scene.lost.includes('one'));
+      expect(later.verdict).toBe('applied');
+      expect(journal()).toMatchObject({ owner: 'two', sound: true, work: undefined, inForce: scene.bus.store(OLD) });
+      expect(scene.values).toEqual(BEFORE);
+    },
+  );
+});
+
 it.each(Array.from({ length: CALLS }, (_, at) => at))(
   'a copy that is paused at call %i of a lease, and continues just before its end, has not failed',
   async (at) => {

@@ -20,6 +20,8 @@ export interface Target {
   readonly kinds: Kinds;
   /** How long one step of a rollback may take there. Default: 30 seconds. */
   readonly rollbackStepMs?: number;
+  /** Whatever is done there may be done again, so that another copy need not wait for the end of a lease. */
+  readonly isRepeatable?: boolean;
   /**
    * Why the inventory knows that it cannot be used now. It then does not join and sends no heartbeat, so it becomes
    * silent. What it has begun, it finishes.
@@ -89,6 +91,7 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
     node,
     bucket: options.journals,
     owner: options.owner,
+    isRepeatable: target.isRepeatable,
     folder: options.folder,
     clock,
     sleep: options.sleep ?? ((ms) => sleep(ms, ending)),

@@ -34,6 +34,8 @@ export interface StorageOptions {
   readonly bucket: JournalBucket;
   /** Identifies this copy, and no earlier run of it. */
   readonly owner: string;
+  /** Another copy need not wait for the end of a lease: what this one was doing may be done again. */
+  readonly isRepeatable?: boolean | undefined;
   /** For configs. Other targets of this copy share it. */
   readonly folder: string;
   readonly clock: Clock;
@@ -53,10 +55,10 @@ export class TargetStorage implements Storage {
 
   /** Takes the target over. */
   static async claim(options: StorageOptions): Promise<TargetStorage> {
-    const { node, owner, folder } = options;
+    const { node, owner, folder, isRepeatable } = options;
     const configs = join(folder, 'configs', nodeToken(node));
     await mkdir(configs, { recursive: true, mode: 0o700 });
-    const claim = Ownership.claim({ node, owner, codec: CODEC, first: newJournal(node, EMPTY_HASH) });
+    const claim = Ownership.claim({ node, owner, codec: CODEC, first: newJournal(node, EMPTY_HASH), isRepeatable });
     return new TargetStorage(options, await carryOut<OwnershipPort, Ownership>(claim, portOf(options)), configs);
   }
 
