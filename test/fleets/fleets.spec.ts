@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ChangeView } from '#libs/contracts';
 import { until } from '#libs/testing';
@@ -199,6 +199,54 @@ it('a fleet that is cut off in the middle of a change finishes it on its own', a
   }, 'europe has what the hub wants');
   expect(europe.contents('/etc/motd.conf').every((text) => text.startsWith('hello once more'))).toBe(true);
   expect(own(await europe.client.list('changes'))).toHaveLength(before + 1);
+});
+
+it('refuses a fleet that it has already, and itself, and says so', async () => {
+  const [europe] = regions as [Installation];
+  const file = join(hub.folder, 'fleets.yaml');
+  const { fleets } = JSON.parse(readFileSync(file, 'utf8')) as { readonly fleets: readonly object[] };
+  const more = [
+    { name: 'europe-2', server: europe.url.replace('127.0.0.1', 'localhost') },
+    { name: 'myself', server: hub.url },
+  ];
+  writeFileSync(file, JSON.stringify({ fleets: [...fleets, ...more] }));
+  const shown = await until(async () => {
+    const { stdout } = await hub.run('doctor');
+    return /europe-2 is not served/.test(stdout) && /myself is not served/.test(stdout) ? stdout : undefined;
+  }, 'doctor says that two entries are refused');
+  expect(shown).toMatch(/europe-2 is not served: the node europe of this hub is the same fleet/);
+  expect(shown).toMatch(/myself is not served: \S+ has the ledger of this hub/);
+  expect((await hub.client.list('nodes')).size).toBe(3);
+  writeFileSync(file, JSON.stringify({ fleets }));
+  await until(async () => !(await hub.run('doctor')).stdout.includes('is not served'), 'doctor has nothing to say');
+});
+
+it('refuses a second hub with the same source, and names the first', async () => {
+  const [, , asia] = regions as [Installation, Installation, Installation];
+  const second = await Installation.start('second', 0, 600);
+  try {
+    writeFileSync(
+      join(second.folder, 'fleets.yaml'),
+      JSON.stringify({ fleets: [{ name: 'far-east', server: asia.url }] }),
+    );
+    second.processes.start('applier', [
+      ...['applier', '--targets', 'fleets', '--inventory', join(second.folder, 'fleets.yaml')],
+      ...['--state', join(second.folder, 'applier'), '--check-seconds', '1'],
+    ]);
+    const shown = await until(async () => {
+      const { stdout } = await second.run('doctor');
+      return /far-east is not served/.test(stdout) ? stdout : undefined;
+    }, 'doctor says that the hub is refused');
+    const { server } = (await asia.client.hubClaim('hub')).claim ?? {};
+    expect(server).toContain(new URL(hub.ownUrl).port);
+    expect(shown).toContain(`the hub at ${server}, whose node asia is this fleet, publishes there as the source hub`);
+    expect((await second.client.list('nodes')).size).toBe(0);
+    const entry = { name: 'far-east', server: asia.url, source: 'second' };
+    writeFileSync(join(second.folder, 'fleets.yaml'), JSON.stringify({ fleets: [entry] }));
+    await until(async () => (await second.client.reportingNodes()).has('far-east'), 'with its own source, it joins');
+  } finally {
+    await second.close();
+  }
 });
 
 it('leaves alone what a fleet has published itself, and says whose it is', async () => {

@@ -86,6 +86,10 @@ export class Installation {
     return `nats://127.0.0.1:${this.proxy.port}`;
   }
 
+  get ownUrl(): string {
+    return this.parts.server.url;
+  }
+
   run(...args: readonly string[]): Promise<CommandOutput> {
     return run(process.execPath, [SLUICE, ...args], { env: this.parts.env, cwd: this.folder });
   }

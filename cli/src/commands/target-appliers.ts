@@ -39,6 +39,7 @@ export async function targetAppliers({ io }: Session, command: Command): Promise
     name: `applier of ${what}`,
     logger: log,
   });
+  const notes = new ProblemNotes({ bus: connection, targets: what, version, log });
   const served = await tried('NATS cannot be used', () =>
     serveTargets({
       connection,
@@ -48,11 +49,11 @@ export async function targetAppliers({ io }: Session, command: Command): Promise
       heartbeatMs: flags.heartbeatSeconds * 1_000,
       // What a replica lost by restarting faster than it is asked is noticed by the next comparison.
       driftCheckMs: checkMs,
+      onTrouble: (node, reason) => notes.note(node, reason),
       log,
     }),
   );
   if (served !== undefined) {
-    const notes = new ProblemNotes({ bus: connection, targets: what, version, log });
     const { leaving } = inventory;
     const leaves = leaving && new Leaves({ fleet: fleetOn(connection), served, leaving, log });
     const timing = { clock: served.clock, checkMs, report: served.report, logger: log, hub: fleetOn(connection) };
@@ -64,9 +65,9 @@ export async function targetAppliers({ io }: Session, command: Command): Promise
     await aborted(io.interrupted);
     stop();
     leaves?.stop();
-    await notes.close();
     await served.stop();
   }
+  await notes.close();
   await inventory.close?.();
   await connection.close();
   return EXIT.done;

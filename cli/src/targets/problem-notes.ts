@@ -17,6 +17,9 @@ const MOST_NOTES = 20;
 export class ProblemNotes {
   private problems: ReadonlyMap<string, InventoryProblem> = new Map();
   private readonly endpoints: RequestEndpoints;
+  private listed: readonly InventoryProblem[] = [];
+  /** Of targets that do not join, by node. */
+  private readonly troubles = new Map<string, InventoryProblem>();
   /** One after another: each replaces the one before. */
   private shown: Promise<void> = Promise.resolve();
 
@@ -32,8 +35,18 @@ export class ProblemNotes {
     });
   }
 
-  update(all: readonly InventoryProblem[]): void {
+  /** Why a target of the inventory does not join; undefined if it does. */
+  note(node: string, reason: string | undefined): void {
+    const todo = 'correct its entry, or what is wrong there: the applier asks it again and again';
+    if (reason !== undefined) this.troubles.set(node, { object: node, reason, todo });
+    else if (!this.troubles.delete(node)) return;
+    this.update(this.listed);
+  }
+
+  update(listed: readonly InventoryProblem[]): void {
     const { log } = this.options;
+    this.listed = listed;
+    const all = [...listed, ...this.troubles.values()];
     const now = new Map(all.map((problem) => [`${problem.object} ${problem.reason}`, problem]));
     for (const [key, { object, reason, todo }] of now)
       if (!this.problems.has(key)) log.warn({ object, todo }, `${object} is not served: ${reason}`);

@@ -20,13 +20,16 @@ import {
   ChangesFullError,
   connectBus,
   growingMs,
+  type HubClaim,
   isConnectionTrouble,
   isMissingStream,
   isNoResponders,
   isWithoutJetStream,
   kvStream,
   kvSubject,
+  ledgerIdentity,
   type ListedObject,
+  listHubClaims,
   listTargetStatuses,
   listViews,
   needsTls,
@@ -37,9 +40,13 @@ import {
   Objects,
   pause,
   publishChange,
+  readHubClaim,
   readView,
   ServerTooOldError,
+  type SourceClaim,
+  type StoredClaim,
   watchViews,
+  writeHubClaim,
   type Bus,
   type BusOptions,
   type ViewEntry,
@@ -169,6 +176,26 @@ export class FleetClient {
   /** What targets elsewhere say about themselves, by node. */
   targetStatuses(): Promise<ReadonlyMap<string, TargetStatus>> {
     return this.read(() => listTargetStatuses(this.bus));
+  }
+
+  /** Tells this Sluice from all others, whatever the URL is. */
+  identity(): Promise<string> {
+    return this.read(() => ledgerIdentity(this.bus));
+  }
+
+  /** Which hub publishes here as this source. */
+  hubClaim(source: string): Promise<StoredClaim> {
+    return this.read(() => readHubClaim(this.bus, source));
+  }
+
+  /** Which hubs publish here. */
+  hubClaims(): Promise<readonly SourceClaim[]> {
+    return this.read(() => listHubClaims(this.bus));
+  }
+
+  /** Returns false if somebody else has claimed the source since `revision` was read. */
+  claimSource(source: string, claim: HubClaim, revision: number): Promise<boolean> {
+    return this.reached(() => writeHubClaim(this.bus, source, claim, revision));
   }
 
   /** All objects in the object store. */

@@ -17,6 +17,8 @@ export const CONFIGS = 'configs';
 export const TARGETS = 'targets';
 /** The journals of appliers that work for targets elsewhere, so that another copy can go on with them. */
 export const JOURNALS = 'journals';
+/** Which hub publishes in this fleet as which source. */
+export const HUBS = 'hubs';
 /** What targets elsewhere say about themselves. No decision depends on it. */
 export const TARGET_STATUS = 'target-status';
 /** Which copy may decide now, per service. This only keeps the other copies idle. */

@@ -6,6 +6,7 @@ export { type ConnectionOptions, needsTls } from './connecting/connection-option
 export { connectTarget, type Target } from './connecting/target.js';
 export { Bus, type BusOptions, connectBus } from './connection.js';
 export * from './errors.js';
+export * from './hub-claims.js';
 export { type BusMessage, busMessage, isDeletion, messageText, plainHeaders } from './messages.js';
 export { type ListedObject, type NewObject, type ObjectInfo, Objects, ObjectStoreFullError } from './objects.js';
 export type { PoisonRecord } from './poison.js';

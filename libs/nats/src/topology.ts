@@ -10,6 +10,7 @@ import { nanos } from '@nats-io/nats-core';
 import {
   CHANGES,
   CONFIGS,
+  HUBS,
   JOURNALS,
   TARGET_STATUS,
   LEADERS,
@@ -138,6 +139,7 @@ function askedStreams(options: TopologyOptions): readonly StreamSpec[] {
     bucketStream(base, CONFIGS, { allow_msg_ttl: true }),
     bucketStream(base, TARGETS, { allow_msg_ttl: true }),
     bucketStream(base, JOURNALS),
+    bucketStream(base, HUBS),
     // A value that nobody writes again is about a target that nobody serves any more.
     bucketStream(base, TARGET_STATUS, { max_age: nanos(DAY_MS) }),
     bucketStream(base, LEADERS, {

@@ -25,7 +25,11 @@ export class FleetLink implements FleetCalls {
   private client: Promise<FleetClient> | undefined;
   private isClosed = false;
 
-  constructor(private readonly address: FleetAddress) {}
+  constructor(
+    private readonly address: FleetAddress,
+    /** Throws UnreachableError if this hub must not publish there. Called before any other call. */
+    private readonly admit: (fleet: FleetClient) => Promise<void> = () => Promise.resolve(),
+  ) {}
 
   get source(): string {
     return this.address.source;
@@ -49,6 +53,7 @@ export class FleetLink implements FleetCalls {
       throw new UnreachableError(
         `the ${needed.join(' and the ')} of that fleet ${needed.length === 1 ? 'does' : 'do'} not answer`,
       );
+    await this.call((fleet) => this.admit(fleet));
   }
 
   async close(): Promise<void> {
@@ -61,12 +66,26 @@ export class FleetLink implements FleetCalls {
   private connected(): Promise<FleetClient> {
     if (this.isClosed) throw new UnreachableError('the applier is stopping');
     if (this.client !== undefined) return this.client;
-    const client = connectFleet({ ...this.address.connection, name: `sluice applier for fleets (${this.source})` });
+    const client = this.connect();
     this.client = client;
     client.catch(() => {
       if (this.client === client) this.client = undefined;
     });
     return client;
+  }
+
+  private async connect(): Promise<FleetClient> {
+    const client = await connectFleet({
+      ...this.address.connection,
+      name: `sluice applier for fleets (${this.source})`,
+    });
+    try {
+      await this.admit(client);
+      return client;
+    } catch (error) {
+      await client.close();
+      throw error;
+    }
   }
 }
 

@@ -8,6 +8,7 @@ import { Reach, type OnReachChange } from '../targets/reach.js';
 import type { OpenTarget, Target } from '../targets/run-target.js';
 import { TargetProbes } from '../targets/target-probes.js';
 import type { TargetStorage } from '../targets/target-storage.js';
+import { admit } from './admission.js';
 import {
   FLEET_KIND,
   FLEET_ORDER,
@@ -58,7 +59,10 @@ function opened(
   { clock, checkMs, hub }: Timing,
 ): OpenTarget {
   const ending = new AbortController();
-  const link = new FleetLink(address);
+  const { source } = address;
+  const link = new FleetLink(address, async (fleet) => {
+    if (hub !== undefined) await admit(fleet, { name, source, hub });
+  });
   const exchange = hub === undefined ? undefined : new KnownBadExchange({ fleet: name, link, hub });
   const ask = async (): Promise<void> => {
     await link.ask();

@@ -64,6 +64,8 @@ export interface TargetOptions {
   readonly ending: AbortSignal;
   /** Waits. Default: in real time, until `ending`. */
   readonly sleep?: (ms: number) => Promise<void>;
+  /** Why it does not join, which the caller then logs; undefined as soon as it does. */
+  readonly onTrouble?: (reason: string | undefined) => void;
   /** Another copy has taken over, and this one has stopped. */
   readonly onLost: () => void;
 }
@@ -102,7 +104,9 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
     },
   });
   let { unavailable } = target;
+  let running: Promise<void> | undefined;
   const onReach: OnReachChange = (answers, reason) => {
+    if (!answers && running === undefined && options.onTrouble !== undefined) return options.onTrouble(reason);
     if (!answers) return log.warn({ node, reason }, 'the target cannot be used; asking again');
     log.info({ node }, 'the target answers again');
     if (unavailable === undefined) returned();
@@ -131,8 +135,10 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
   );
   const performer = new Performer(storage, bus, opened.site, clock, log);
   const applier = new ApplierRun(start(settings, self, storage.journal, outside), clock, log, () => performer.wake());
-  let running: Promise<void> | undefined;
-  const begin = (): void => void (running ??= performer.run(applier));
+  const begin = (): void => {
+    if (running === undefined) options.onTrouble?.(undefined);
+    running ??= performer.run(applier);
+  };
   const returned = (): void => {
     begin();
     applier.hear({ kind: 'answers' });
@@ -168,6 +174,7 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
       await running;
       atOnce.removeEventListener('abort', halt);
       stopHeartbeats();
+      options.onTrouble?.(undefined);
       opened.reach.stop();
       await storage
         .handOver(applier.journal)

@@ -19,6 +19,8 @@ export interface ServeOptions {
   readonly version: string;
   readonly heartbeatMs: number;
   readonly log: Log;
+  /** Why a target does not join; undefined as soon as it does, or is no longer served here. */
+  readonly onTrouble?: (node: string, reason: string | undefined) => void;
   /** How long another copy waits for a sign of life before it takes over. */
   readonly leaderTtlMs?: number;
   readonly driftCheckMs?: number;
@@ -72,6 +74,7 @@ export async function serveTargets(options: ServeOptions): Promise<ServedTargets
         driftCheckMs: options.driftCheckMs ?? DRIFT_CHECK_MS,
         readEveryMs: READ_EVERY_MS,
         ending,
+        onTrouble: (reason) => options.onTrouble?.(target.node, reason),
         onLost,
       }),
   });
