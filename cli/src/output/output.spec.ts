@@ -497,6 +497,8 @@ test('tables leave out items that are gone, and sort numbers numerically', () =>
     reason: 'probe failed\nmore',
     since: ago(61),
     gone: false,
+    findings: ['l'],
+    clearedFindings: [],
     clearedBy: '',
     clearedReason: '',
   };

@@ -148,10 +148,12 @@ export class GiveRequest extends AskedRequest {
 @Fields({
   hash: 'Hash of the known-bad config, or at least its first 7 digits.',
   reason: 'Why it may be tried again. Recorded with the decision.',
+  findings: 'Refuse unless these are all of its findings: it may have been found to be bad again. Default: clear it.',
 })
 export class ClearRequest extends AskedRequest {
   @Text(HASH_OR_PREFIX) readonly hash!: string;
   @Text(SOME_WORDS) readonly reason!: string;
+  @Optional() @TextList(SOME_WORDS) readonly findings?: readonly string[];
 }
 
 /** `ops.known-bad.add`: another fleet found a config to be bad. */
@@ -162,6 +164,8 @@ export class ClearRequest extends AskedRequest {
   node: 'The node there that reported it as invalid.',
   change: 'The change there that contained it.',
   reason: 'The reason in the report.',
+  finding:
+    'Tells it from other findings of that fleet: the lease there. A finding that was cleared here is not added again. Default: the change.',
 })
 export class AddKnownBadRequest extends AskedRequest {
   @Text(HASH) readonly hash!: string;
@@ -170,6 +174,7 @@ export class AddKnownBadRequest extends AskedRequest {
   @Text(NODE_NAME) readonly node!: string;
   @Text(CHANGE_ID) readonly change!: string;
   @Text(SOME_WORDS) readonly reason!: string;
+  @Optional() @Text(SOME_WORDS) readonly finding?: string;
 }
 
 /** The class of every request under `ops.`, by subject. */

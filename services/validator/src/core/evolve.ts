@@ -2,7 +2,7 @@ import { byAge, fragmentId, takenReport, type FactOf, type FragmentRef } from '#
 import { folding, viewKey, type FactTable } from '#libs/engine';
 import { DEFAULT_NEEDS_TIMEOUT, durationMs, isPolicyKind } from '#libs/manifests';
 import { carriedPolicies } from '#libs/rules';
-import type { Review, State } from './state.js';
+import { findingOf, type ClearedStory, type Review, type State } from './state.js';
 
 /** How many reviews of ended changes are kept, to answer requests about them. */
 const KEPT_REVIEWS = 400;
@@ -147,11 +147,19 @@ function commit(state: State, { change }: { readonly change: string }): void {
 function judge(state: State, fact: FactOf<'config.judged'>, { sequence }: { readonly sequence: number }): void {
   state.unjudged.delete(fact.lease);
   if (!fact.knownBad) return;
-  // No node here has reported it, so reviews do not know of it yet.
-  if (fact.fleet !== undefined) noteInvalid(state, fact, sequence);
   const { hash, recipe, change, node, lease, reason, fleet, at: since } = fact;
-  const from = fleet === undefined ? {} : { fleet };
-  state.knownBad.set(hash, { hash, recipe, change, node, lease, reason, since, ...from });
+  const known = state.knownBad.get(hash);
+  const finding = findingOf({ ...fact, lease });
+  const findings = known?.findings.includes(finding) === true ? known.findings : [...(known?.findings ?? []), finding];
+  // No node here has reported it, so reviews do not know of it yet.
+  if (fleet !== undefined && known === undefined) noteInvalid(state, fact, sequence);
+  if (fleet !== undefined && known !== undefined) state.knownBad.set(hash, { ...known, findings });
+  else {
+    const before = known === undefined ? clearedOf(state, hash) : undefined;
+    const clearedFindings = known?.clearedFindings ?? [...(before?.clearedFindings ?? []), ...(before?.findings ?? [])];
+    const from = fleet === undefined ? {} : { fleet };
+    state.knownBad.set(hash, { hash, recipe, change, node, lease, reason, since, findings, clearedFindings, ...from });
+  }
   state.cleared.delete(`${hash}/${recipe}`);
   if (recipe !== '') state.badRecipes.set(recipe, hash);
   touchKnownBad(state, hash, recipe);
@@ -159,13 +167,24 @@ function judge(state: State, fact: FactOf<'config.judged'>, { sequence }: { read
 
 function clear(state: State, fact: FactOf<'config.cleared'>): void {
   // A second recipe with the same hash refers to the story of the first.
-  const story = state.knownBad.get(fact.hash) ?? [...state.cleared.values()].find(({ hash }) => hash === fact.hash);
+  const story = state.knownBad.get(fact.hash) ?? clearedOf(state, fact.hash);
   state.knownBad.delete(fact.hash);
   state.badRecipes.delete(fact.recipe);
   const { recipe, by, reason: clearedReason } = fact;
   if (story !== undefined) state.cleared.set(`${fact.hash}/${recipe}`, { ...story, recipe, by, clearedReason });
   touchKnownBad(state, fact.hash, fact.recipe);
 }
+
+/** Different fragments may render to one config, and were then cleared one by one. The last one knows all findings. */
+export const clearedOf = (state: State, hash: string): ClearedStory | undefined =>
+  [...state.cleared.values()]
+    .filter((one) => one.hash === hash)
+    .reduce<ClearedStory | undefined>(
+      (last, one) => (last === undefined || known(one) > known(last) ? one : last),
+      undefined,
+    );
+
+const known = ({ findings, clearedFindings }: ClearedStory): number => findings.length + clearedFindings.length;
 
 function touchKnownBad(state: State, hash: string, recipe: string): void {
   state.touched.add(viewKey('known-bad', `config.${hash}`));

@@ -196,6 +196,60 @@ describe('a config that another fleet found to be bad', () => {
     expect(JSON.stringify(rejected)).toContain('w-1 of the fleet europe reported it as invalid in c7');
   });
 
+  it('is not added again after it was cleared here, unless it was found to be bad again', () => {
+    const v = new Validator();
+    const first = { ...request, finding: 'w-1-l4' };
+    v.asks(first);
+    v.clears(hash);
+    expect(v.asks(first)).toEqual([]);
+    expect(v.answers).toMatchObject([{ ok: false, code: 'conflict' }]);
+    expect(v.asks({ ...first, finding: 'w-1-l5' })).toMatchObject([{ type: 'config.judged', knownBad: true }]);
+    expect(v.view('known-bad', `config.${hash}`)).toMatchObject({
+      gone: false,
+      findings: ['europe w-1-l5'],
+      clearedFindings: ['europe w-1-l4'],
+    });
+    v.clears(hash);
+    for (const finding of ['w-1-l4', 'w-1-l5']) expect(v.asks({ ...first, finding })).toEqual([]);
+  });
+
+  it('keeps its first story if others find it to be bad, too, and a clear is for all of them', () => {
+    const v = new Validator();
+    v.asks({ ...request, finding: 'w-1-l4' });
+    expect(v.asks({ ...request, fleet: 'asia', node: 'a-1', finding: 'a-1-l1' })).toHaveLength(1);
+    expect(v.view('known-bad', `config.${hash}`)).toMatchObject({
+      ...{ fleet: 'europe', node: 'w-1' },
+      findings: ['europe w-1-l4', 'asia a-1-l1'],
+    });
+    const clear = { op: 'clear', hash, by: 'me', reason: 'fixed' } as const;
+    expect(v.asks({ ...clear, findings: ['europe w-1-l4'] })).toEqual([]);
+    expect(v.answers).toMatchObject([{ ok: false, code: 'conflict' }]);
+    expect(v.asks({ ...clear, findings: ['europe w-1-l4', 'asia a-1-l1'] })).toHaveLength(1);
+    expect(v.asks({ ...request, fleet: 'asia', node: 'a-1', finding: 'a-1-l1' })).toEqual([]);
+  });
+
+  it('has an end of findings, so that two fleets cannot fill the ledger', () => {
+    const v = new Validator();
+    let facts = 0;
+    for (let i = 0; i < 300; i++) facts += v.asks({ ...request, finding: `w-1-l${i}` }).length;
+    expect(facts).toBe(200);
+  });
+
+  it('is known with its finding in a snapshot of an earlier version', () => {
+    const v = new Validator();
+    v.asks(request);
+    const all = validatorCore.dump(v.state) as { knownBad: [string, object][] };
+    const knownBad = all.knownBad.map(([key, story]) => [
+      key,
+      Object.fromEntries(Object.entries(story).filter(([field]) => !field.toLowerCase().endsWith('findings'))),
+    ]);
+    const state = validatorCore.load(validatorCore.migrations?.[5]?.({ ...all, knownBad }), 0);
+    expect(validatorCore.view(state, { bucket: 'known-bad', key: `config.${hash}` })).toMatchObject({
+      findings: ['europe c7'],
+      clearedFindings: [],
+    });
+  });
+
   it('is added once, and also rejects a change that was reviewed before and has not started', () => {
     const v = new Validator();
     expect(linesOf(v.rendered('c1', { n0: to(hash) }))).toEqual(['config.validated']);
@@ -220,7 +274,7 @@ describe('a config that another fleet found to be bad', () => {
       'was cleared by a person',
       (v: Validator) =>
         v.given(
-          factOf('config.judged', { hash, knownBad: true }),
+          factOf('config.judged', { hash, fleet: 'europe', change: 'c7', knownBad: true }),
           factOf('config.cleared', { hash, by: 'me', reason: 'fixed' }),
         ),
       'me cleared it: fixed',

@@ -22,7 +22,7 @@ export interface Candidate {
 }
 
 /** A forward lease that ended as `invalid` and must be judged. */
-export interface UnjudgedLease extends Omit<Story, 'since'> {
+export interface UnjudgedLease extends Omit<Story, 'since' | 'findings' | 'clearedFindings'> {
   readonly sequence: number;
 }
 
@@ -30,6 +30,10 @@ export interface UnjudgedLease extends Omit<Story, 'since'> {
 export interface Story extends KnownBadStory {
   readonly recipe: string;
   readonly lease: string;
+  /** The leases that ended as invalid; those of other fleets with the name of the fleet. A clear is for all of them. */
+  readonly findings: readonly string[];
+  /** Those that were cleared before the last time it became known-bad. */
+  readonly clearedFindings: readonly string[];
 }
 
 export interface ClearedStory extends Story {
@@ -43,6 +47,17 @@ export interface Review {
   readonly verdict: 'validated' | 'blocked' | 'rejected';
   readonly reasons: readonly Reason[];
   readonly warnings: readonly Reason[];
+}
+
+/** What tells a finding from all others. */
+export const findingOf = ({ fleet, lease, change, finding = change }: FindingParts): string =>
+  fleet === undefined ? lease : `${fleet} ${finding}`;
+
+interface FindingParts {
+  readonly fleet?: string | undefined;
+  readonly lease: string;
+  readonly change: string;
+  readonly finding?: string | undefined;
 }
 
 /** The validator's fold. */
@@ -122,6 +137,14 @@ export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> 
     const candidates = all.candidates.map(([change, row]) => [change, { ...row, needsTimeoutMs, missing: [] }]);
     const touches = all.touches.map(([change, applied]) => [change, { applied, deleted: [] }]);
     return { ...all, candidates, touches, blockedUntil: [] };
+  },
+  // Version 5 did not tell findings of one config apart.
+  5: (dumped) => {
+    type Rows = readonly (readonly [string, Omit<Story, 'findings' | 'clearedFindings'>])[];
+    const all = dumped as { readonly knownBad: Rows; readonly cleared: Rows };
+    const withFindings = (rows: Rows) =>
+      rows.map(([key, story]) => [key, { ...story, findings: [findingOf(story)], clearedFindings: [] }]);
+    return { ...all, knownBad: withFindings(all.knownBad), cleared: withFindings(all.cleared) };
   },
 };
 

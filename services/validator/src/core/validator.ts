@@ -25,11 +25,11 @@ import {
   outcomeOfReview,
   type Touched,
 } from '#libs/rules';
-import { evolve, reads } from './evolve.js';
+import { clearedOf, evolve, reads } from './evolve.js';
 import { gather } from './gather.js';
 import type { Input, Request, ReviewNeed, ReviewResult } from './inputs.js';
 import { judgeAll, whyCleared } from './known-bad.js';
-import { dump, load, MIGRATIONS, State, type Candidate, type Story } from './state.js';
+import { dump, findingOf, load, MIGRATIONS, State, type Candidate, type Story } from './state.js';
 
 type ValidatorDraft = Draft<State, Input, ReviewNeed>;
 
@@ -44,7 +44,7 @@ const NODES_AT_ONCE = 500;
  */
 export const validatorCore: Core<State, Input, ReviewNeed, ReviewResult> = {
   name: 'validator',
-  version: 5,
+  version: 6,
   migrations: MIGRATIONS,
   reads,
   wantsTargets: true,
@@ -211,25 +211,38 @@ function answer(draft: ValidatorDraft, request: Request): Answer {
   }
 }
 
-/** Another fleet found a config to be bad. What works here, or what a person has cleared here, is not added. */
+/** More than there are fleets that find one config to be bad. Each finding is a fact, so there must be an end. */
+const MOST_FINDINGS = 200;
+
+/**
+ * Another fleet found a config to be bad. What works here is not added, and neither is a finding that a person has
+ * cleared here. A finding that is new makes it known-bad again.
+ */
 function add(draft: ValidatorDraft, request: Request & { readonly op: 'add' }): Answer {
-  const { hash, recipe = '', fleet, node, change, reason } = request;
-  const { knownBad, cleared } = draft.state;
-  const before = [...cleared.values()].find((one) => one.hash === hash);
-  const clearedBecause =
-    before === undefined ? whyCleared(draft.state, request) : `${before.by} cleared it: ${before.clearedReason}`;
-  if (clearedBecause !== undefined) return refused('conflict', `${hash} is not known-bad here: ${clearedBecause}`);
-  const rolling = rollingWith(draft.state, [hash, recipe]);
-  if (rolling !== undefined)
-    return refused('conflict', `${rolling} is rolling ${hash} out here, which will show whether it works`);
-  if (!knownBad.has(hash))
-    draft.emit({
-      type: 'config.judged',
-      ...{ hash, recipe, fleet, node, change, reason },
-      lease: '',
-      knownBad: true,
-      clearedBecause: '',
-    });
+  const { hash, recipe = '', fleet, node, change, reason, finding = change } = request;
+  const known = draft.state.knownBad.get(hash);
+  const cleared = known === undefined ? clearedOf(draft.state, hash) : undefined;
+  const before = known ?? cleared;
+  const all = before === undefined ? [] : [...before.findings, ...before.clearedFindings];
+  const isNew = all.length < MOST_FINDINGS && !all.includes(findingOf({ ...request, lease: '' }));
+  if (known !== undefined && !isNew) return answered({ hash, knownBad: true });
+  if (known === undefined) {
+    const clearedBecause =
+      cleared === undefined || isNew
+        ? whyCleared(draft.state, request)
+        : `${cleared.by} cleared it: ${cleared.clearedReason}`;
+    if (clearedBecause !== undefined) return refused('conflict', `${hash} is not known-bad here: ${clearedBecause}`);
+    const rolling = rollingWith(draft.state, [hash, recipe]);
+    if (rolling !== undefined)
+      return refused('conflict', `${rolling} is rolling ${hash} out here, which will show whether it works`);
+  }
+  draft.emit({
+    type: 'config.judged',
+    ...{ hash, recipe, fleet, node, change, reason, finding },
+    lease: '',
+    knownBad: true,
+    clearedBecause: '',
+  });
   return answered({ hash, knownBad: true });
 }
 
@@ -244,7 +257,7 @@ function rollingWith({ rollouts }: State, keys: readonly string[]): string | und
 /** As in git, a unique prefix is enough. */
 const MIN_PREFIX = 7;
 
-function clear(draft: ValidatorDraft, { hash, by, reason }: Request & { readonly op: 'clear' }): Answer {
+function clear(draft: ValidatorDraft, { hash, by, reason, findings }: Request & { readonly op: 'clear' }): Answer {
   const stories = [...draft.state.knownBad.values()];
   const isMeant = (text: string) => text === hash || (hash.length >= MIN_PREFIX && text.startsWith(hash));
   const found = stories.filter((story) => isMeant(story.hash) || isMeant(story.recipe));
@@ -256,6 +269,8 @@ function clear(draft: ValidatorDraft, { hash, by, reason }: Request & { readonly
   }
   if (found.length > 1 && hash !== story.recipe && hash !== story.hash)
     return refused('conflict', `${hash} is ambiguous: ${found.map((one) => one.hash.slice(0, 16)).join(', ')}`);
+  const again = findings && found.flatMap((one) => one.findings).find((one) => !findings.includes(one));
+  if (again !== undefined) return refused('conflict', `${hash} was also found to be bad by ${again}`);
   for (const one of found)
     for (const recipe of recipesOf(draft.state, one))
       draft.emit({ type: 'config.cleared', hash: one.hash, recipe, by, reason });

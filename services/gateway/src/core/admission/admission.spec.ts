@@ -270,6 +270,8 @@ describe('the answer', () => {
         ledger: 1,
         clearedBy: '',
         clearedReason: '',
+        findings: [],
+        clearedFindings: [],
       };
       desired.knownBad.show(kind === 'hash' ? `config.${rendered.hash}` : `recipe.${rendered.recipe}`, story);
       return story;
