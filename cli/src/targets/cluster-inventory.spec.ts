@@ -14,9 +14,9 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-function read(...clusters: readonly object[]): ReturnType<typeof readClusters> {
+function read(...clusters: readonly object[]): ReturnType<typeof readClusters>['entries'] {
   writeFileSync(file, JSON.stringify({ clusters }));
-  return readClusters(file);
+  return readClusters(file).entries;
 }
 
 it('reads clusters with their kubeconfigs, and says which files it has read', () => {
@@ -25,7 +25,7 @@ it('reads clusters with their kubeconfigs, and says which files it has read', ()
     { name: 'a', kubeconfigFile: 'a.kubeconfig', labels: { stage: 'prod' } },
     { name: 'b', kubeconfigFile: 'b.kubeconfig' },
   );
-  expect(readClusters(file, (path) => void used.push(path))).toEqual([
+  expect(readClusters(file, (path) => void used.push(path)).entries).toEqual([
     { name: 'a', labels: { stage: 'prod' }, kubeconfig: 'kind: Config\n' },
     { name: 'b', labels: {}, kubeconfig: 'kind: Config\n' },
   ]);

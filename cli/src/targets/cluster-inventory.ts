@@ -8,12 +8,14 @@ import {
   Optional,
   readShape,
   Ruled,
+  SHORT_NAME,
   Text,
   type Problem,
 } from '#libs/manifests';
 import type { Cluster } from '../../../services/applier/src/shell/targets/index.js';
 import { readBounded, textOf } from '../input/bounded-file.js';
 import { UsageError } from '../output/exit.js';
+import type { FileListing } from './inventory-file.js';
 
 const EXAMPLE = `clusters:
   - name: prod-1
@@ -30,6 +32,7 @@ class ClusterEntry {
 /** The clusters that an applier serves; each name and each file once. */
 @Ruled({ problems: ({ clusters }) => (Array.isArray(clusters) ? problemsOf(clusters) : []), schema: {} })
 class ClusterInventory {
+  @Optional() @Text(SHORT_NAME) readonly name?: string;
   @NestedList(() => ClusterEntry) readonly clusters!: readonly ClusterEntry[];
 }
 
@@ -37,7 +40,7 @@ class ClusterInventory {
  * Reads a YAML or JSON file with clusters. Paths in it are relative to its folder. Throws UsageError with every reason.
  * Calls `uses` with each file that a cluster refers to, before it reads that file.
  */
-export function readClusters(file: string, uses: (path: string) => void = () => undefined): readonly Cluster[] {
+export function readClusters(file: string, uses: (path: string) => void = () => undefined): FileListing<Cluster> {
   const place = `--inventory ${file}`;
   const document = parseDocument(textOf(readBounded(file, place), file), { prettyErrors: true });
   const [error] = document.errors;
@@ -47,7 +50,7 @@ export function readClusters(file: string, uses: (path: string) => void = () => 
     const lines = problems.map(({ at, message }) => `${place}: ${at === '' ? '' : `${at}: `}${message}`);
     throw new UsageError([...lines, 'The file looks like this:', EXAMPLE].join('\n'));
   }
-  return value.clusters.map(({ name, labels = {}, kubeconfigFile }, i) => {
+  const entries = value.clusters.map(({ name, labels = {}, kubeconfigFile }, i) => {
     const path = resolve(dirname(file), kubeconfigFile);
     uses(path);
     const label = `${place}: clusters[${i}].kubeconfigFile: ${path}`;
@@ -55,6 +58,7 @@ export function readClusters(file: string, uses: (path: string) => void = () => 
     if (kubeconfig.trim() === '') throw new UsageError(`${label} is empty`);
     return { name, labels, kubeconfig };
   });
+  return { name: value.name, entries };
 }
 
 /** What tells entries apart. Two nodes must not have one cluster. */

@@ -21,18 +21,22 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const list = (...names: readonly string[]): void =>
+const list = (...names: readonly string[]): void => listAs(undefined, ...names);
+const listAs = (name: string | undefined, ...names: readonly string[]): void =>
   writeFileSync(
     file,
-    JSON.stringify({ functions: names.map((name) => ({ name, url: `https://${name}`, passwordFile: 'password' })) }),
+    JSON.stringify({
+      name,
+      functions: names.map((name) => ({ name, url: `https://${name}`, passwordFile: 'password' })),
+    }),
   );
 
 /** The lists of the inventory, as `name password`, and the errors that it logged. */
-function begin(): { readonly lists: string[][]; readonly errors: string[] } {
+function begin() {
   const lists: string[][] = [];
   const errors: string[] = [];
   const inventory = fileInventory({
-    name: 'functions',
+    kind: 'functions',
     file,
     read: readFunctions,
     target: ({ name, password }) => ({ node: name, settings: password }) as unknown as Target,
@@ -42,7 +46,7 @@ function begin(): { readonly lists: string[][]; readonly errors: string[] } {
   stop = inventory.start({ clock: () => 0, checkMs: 1 }, ({ targets }) =>
     lists.push(targets.map(({ node, settings }) => `${node} ${settings}`)),
   );
-  return { lists, errors };
+  return { lists, errors, name: () => inventory.name() };
 }
 
 it('calls back with the targets of a file, and again when the file changes', async () => {
@@ -86,4 +90,18 @@ it('refuses a file that is wrong at the start, and calls nothing after it was st
   list('cnf-1', 'cnf-1');
   expect(() => begin()).toThrow('functions[1].name: is the same as in functions[0]');
   expect(lists).toEqual([['cnf-1 first']]);
+});
+
+it('shares its targets with copies whose files have the same name', async () => {
+  expect(await begin().name()).toBe('functions');
+  stop();
+  listAs('edge', 'cnf-1');
+  const { lists, errors, name } = begin();
+  expect(await name()).toBe('functions-edge');
+  listAs('edge', 'cnf-1', 'cnf-2');
+  await until(() => lists.length === 2, 'the change is noticed');
+  listAs('core', 'cnf-3');
+  await until(() => errors.length === 1, 'the other name is noticed');
+  expect(errors[0]).toContain('name was edge when this applier started, and is core now: restart it');
+  expect(lists).toHaveLength(2);
 });

@@ -3,17 +3,19 @@ import { stat } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from '#libs/process';
 import type { Target, Timing } from '../../../services/applier/src/shell/targets/index.js';
+import { UsageError } from '../output/exit.js';
+import type { FileListing } from './inventory-file.js';
 import type { Inventory } from './inventory.js';
 
 export interface FileInventoryOptions<T> {
-  /** Copies with this name share the targets. */
-  readonly name: string;
+  /** What the targets are, such as `functions`. Copies share them if their files have the same name, or none. */
+  readonly kind: string;
   readonly file: string;
   /**
    * Reads it. Throws UsageError, which names the place. Calls `uses` with each other file that its entries refer to,
    * before it reads that file.
    */
-  readonly read: (file: string, uses: (path: string) => void) => readonly T[];
+  readonly read: (file: string, uses: (path: string) => void) => FileListing<T>;
   readonly target: (entry: T, timing: Timing) => Target;
   readonly log: Logger;
   /** How often to look whether a file has changed. */
@@ -24,11 +26,19 @@ const LOOK_MS = 2_000;
 
 /** An inventory that is a file. Throws UsageError if the file is wrong now. Later, the last good one stays. */
 export function fileInventory<T>(options: FileInventoryOptions<T>): Inventory {
-  options.read(options.file, () => undefined);
+  const { kind, file } = options;
+  const { name } = options.read(file, () => undefined);
+  const read: typeof options.read = (path, uses) => {
+    const listing = options.read(path, uses);
+    if (listing.name === name) return listing;
+    throw new UsageError(
+      `--inventory ${file}: name was ${name ?? 'absent'} when this applier started, and is ${listing.name ?? 'absent'} now: restart it`,
+    );
+  };
   return {
-    name: () => Promise.resolve(options.name),
+    name: () => Promise.resolve(name === undefined ? kind : `${kind}-${name}`),
     start: (timing, onChange) => {
-      const reading = new FileReading(options, (entries) =>
+      const reading = new FileReading({ ...options, read }, (entries) =>
         onChange({ targets: entries.map((entry) => options.target(entry, timing)) }),
       );
       reading.begin();
@@ -66,7 +76,7 @@ class FileReading<T> {
     this.seen.clear();
     see(file);
     try {
-      const entries = read(file, see);
+      const { entries } = read(file, see);
       if (isDeepStrictEqual(entries, this.last)) return;
       this.last = entries;
       this.onChange(entries);

@@ -12,9 +12,9 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-function read(...fleets: readonly object[]): ReturnType<typeof readFleets> {
+function read(...fleets: readonly object[]): ReturnType<typeof readFleets>['entries'] {
   writeFileSync(file, JSON.stringify({ fleets }));
-  return readFleets(file);
+  return readFleets(file).entries;
 }
 const fleet = (name: string, server: string, more: object = {}): object => ({ name, server, ...more });
 

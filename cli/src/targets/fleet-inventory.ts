@@ -6,6 +6,7 @@ import {
   NODE_NAME,
   Optional,
   Ruled,
+  SHORT_NAME,
   SOURCE_NAME,
   Text,
   Flag,
@@ -15,7 +16,7 @@ import { connectTarget } from '#libs/nats/lean';
 import type { OtherFleet } from '../../../services/applier/src/shell/targets/index.js';
 import { readBounded } from '../input/bounded-file.js';
 import { UsageError } from '../output/exit.js';
-import { readInventoryFile } from './inventory-file.js';
+import { readInventoryFile, type FileListing } from './inventory-file.js';
 
 const EXAMPLE = `fleets:
   - name: europe
@@ -48,6 +49,7 @@ class FleetEntry {
 /** The fleets that an applier serves; each name and each server once. */
 @Ruled({ problems: ({ fleets }) => (Array.isArray(fleets) ? problemsOf(fleets) : []), schema: {} })
 class FleetInventory {
+  @Optional() @Text(SHORT_NAME) readonly name?: string;
   @NestedList(() => FleetEntry) readonly fleets!: readonly FleetEntry[];
 }
 
@@ -55,9 +57,9 @@ class FleetInventory {
  * Reads a YAML or JSON file that lists other fleets. Paths in it are relative to its folder. Throws UsageError with
  * every reason. Calls `uses` with each file that an entry refers to.
  */
-export function readFleets(file: string, uses: (path: string) => void = () => undefined): readonly OtherFleet[] {
+export function readFleets(file: string, uses: (path: string) => void = () => undefined): FileListing<OtherFleet> {
   const { value, place, pathOf } = readInventoryFile(file, { type: FleetInventory, example: EXAMPLE });
-  return value.fleets.map(({ name, labels = {}, source = SOURCE, ...flags }, i) => {
+  const entries = value.fleets.map(({ name, labels = {}, source = SOURCE, ...flags }, i) => {
     const at = `${place}: fleets[${i}]`;
     const files = FILES.flatMap((field) =>
       flags[field] === undefined ? [] : [[field, pathOf(flags[field])] as const],
@@ -75,6 +77,7 @@ export function readFleets(file: string, uses: (path: string) => void = () => un
       throw new UsageError(`${at}: ${(error as Error).message}`);
     }
   });
+  return { name: value.name, entries };
 }
 
 /** What tells entries apart. Two entries for one fleet would both publish there. */

@@ -20,9 +20,9 @@ const replica = (name: string, url: string, more: object = {}): object => ({
   ...more,
 });
 
-function read(...functions: readonly object[]): ReturnType<typeof readFunctions> {
+function read(...functions: readonly object[]): ReturnType<typeof readFunctions>['entries'] {
   writeFileSync(file, JSON.stringify({ functions }));
-  return readFunctions(file);
+  return readFunctions(file).entries;
 }
 
 it('reads replicas, with what their files contain', async () => {

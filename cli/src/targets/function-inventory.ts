@@ -6,6 +6,7 @@ import {
   NODE_NAME,
   Optional,
   Ruled,
+  SHORT_NAME,
   Text,
   type Problem,
   type TextForm,
@@ -13,7 +14,7 @@ import {
 import type { FunctionReplica } from '../../../services/applier/src/shell/targets/index.js';
 import { readBounded, textOf } from '../input/bounded-file.js';
 import { UsageError } from '../output/exit.js';
-import { readInventoryFile } from './inventory-file.js';
+import { readInventoryFile, type FileListing } from './inventory-file.js';
 
 /** LuCI is below this path of a replica. */
 const LUCI = '/cgi-bin/luci';
@@ -49,6 +50,7 @@ class FunctionEntry {
 /** The replicas that an applier serves; each name and each URL once. */
 @Ruled({ problems: ({ functions }) => (Array.isArray(functions) ? problemsOf(functions) : []), schema: {} })
 class FunctionInventory {
+  @Optional() @Text(SHORT_NAME) readonly name?: string;
   @NestedList(() => FunctionEntry) readonly functions!: readonly FunctionEntry[];
 }
 
@@ -59,14 +61,14 @@ class FunctionInventory {
 export function readFunctions(
   file: string,
   uses: (path: string) => void = () => undefined,
-): readonly FunctionReplica[] {
+): FileListing<FunctionReplica> {
   const { value, place, pathOf: wholeOf } = readInventoryFile(file, { type: FunctionInventory, example: EXAMPLE });
   const pathOf = (path: string): string => {
     const whole = wholeOf(path);
     uses(whole);
     return whole;
   };
-  return value.functions.map(({ name, url, labels = {}, user = 'root', passwordFile, caFile }, i) => ({
+  const entries = value.functions.map(({ name, url, labels = {}, user = 'root', passwordFile, caFile }, i) => ({
     name,
     labels,
     baseUrl: baseUrlOf(url),
@@ -74,6 +76,7 @@ export function readFunctions(
     password: contentOf(pathOf(passwordFile), `${place}: functions[${i}].passwordFile`).trim(),
     ...(caFile === undefined ? {} : { ca: authorityOf(pathOf(caFile), `${place}: functions[${i}].caFile`) }),
   }));
+  return { name: value.name, entries };
 }
 
 /** The same for each way to write it. */

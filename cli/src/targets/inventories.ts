@@ -60,8 +60,8 @@ export async function inventoryOf(flags: InventoryFlags, { log, env }: Inventory
       `--targets ${name} needs --inventory FILE, a file that lists the ${name}, or --${own}, to find them in Kubernetes`,
     );
   return own === 'hub'
-    ? fileInventory({ name, file, read: readClusters, target: clusterTarget, log })
-    : fileInventory({ name, file, read: readFunctions, target: functionTarget, log });
+    ? fileInventory({ kind: name, file, read: readClusters, target: clusterTarget, log })
+    : fileInventory({ kind: name, file, read: readFunctions, target: functionTarget, log });
 }
 
 /** Fleets are not found in Kubernetes. */
@@ -71,5 +71,5 @@ function fleetsOf(flags: InventoryFlags, log: Logger): Inventory {
   if (given !== undefined) throw new UsageError(`${given[1]} is not for --targets ${name}: leave it out`);
   if (file === undefined)
     throw new UsageError(`--targets ${name} needs --inventory FILE, a file that lists the ${name}`);
-  return fileInventory({ name, file, read: readFleets, target: fleetTarget, log });
+  return fileInventory({ kind: name, file, read: readFleets, target: fleetTarget, log });
 }

@@ -10,6 +10,13 @@ export interface InventoryForm<T extends object> {
   readonly example: string;
 }
 
+/** What an inventory file lists. */
+export interface FileListing<T> {
+  /** Tells it from other files of the same kind, whose targets other copies serve. */
+  readonly name: string | undefined;
+  readonly entries: readonly T[];
+}
+
 /** An inventory file that was read. */
 export interface InventoryFile<T> {
   readonly value: T;

@@ -1,6 +1,7 @@
 export * from './address.js';
 export * from './change.js';
 export * from './drains.js';
+export { SHORT_NAME } from './fragment-name.js';
 export * from './immutable.js';
 export * from './json-form.js';
 export * from './lean.js';

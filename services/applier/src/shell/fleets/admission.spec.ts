@@ -71,7 +71,7 @@ it('refuses a fleet whose source belongs to another hub, names that, and says wh
 it('refuses a fleet that it has under another name, until that node was removed', async () => {
   const first = claim('hub-1', 'europe');
   await expect(scene({ claim: first, nodes: { europe: 'ready' } }).admit('eu')).rejects.toThrow(
-    'the node europe of this hub is the same fleet: remove one of the two entries. If europe was renamed to eu, run sluice node remove europe',
+    'the node europe of this hub is the same fleet: remove one of the two entries. If europe was renamed to eu, run sluice remove europe',
   );
   await expect(scene({ claim: first, nodes: { europe: 'silent' } }).admit('eu')).rejects.toThrow('the same fleet');
   await expect(scene({ claim: first, nodes: { europe: 'ready' } }).admit('eu', 'other')).rejects.toThrow(

@@ -22,7 +22,7 @@ export async function admit(fleet: FleetClient, { name, source, hub }: Admission
   for (const { hub: by, node } of await fleet.hubClaims())
     if (by === own && node !== name && (await isPresent(hub, node)))
       throw new UnreachableError(
-        `the node ${node} of this hub is the same fleet: remove one of the two entries. If ${node} was renamed to ${name}, run sluice node remove ${node}`,
+        `the node ${node} of this hub is the same fleet: remove one of the two entries. If ${node} was renamed to ${name}, run sluice remove ${node}`,
       );
   const { claim, revision } = await fleet.hubClaim(source);
   if (claim?.hub === own && claim.node === name) return;
