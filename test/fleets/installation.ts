@@ -19,6 +19,13 @@ interface Parts {
   readonly nodes: readonly string[];
 }
 
+interface ServerOptions {
+  /** More lines for the config of its nats-server. */
+  readonly config?: string;
+  readonly user?: string;
+  readonly password?: string;
+}
+
 /** A whole Sluice: nats-server behind a proxy, the services, and the appliers of its nodes. */
 export class Installation {
   readonly folders: NodeFolders;
@@ -53,13 +60,22 @@ export class Installation {
   }
 
   /** `silentSeconds`: how long a node may send no heartbeat. */
-  static async start(name: string, nodeCount: number, silentSeconds: number): Promise<Installation> {
+  static async start(
+    name: string,
+    nodeCount: number,
+    silentSeconds: number,
+    { config, ...login }: ServerOptions = {},
+  ): Promise<Installation> {
     const folder = mkdtempSync(join(tmpdir(), `sluice-${name}-`));
-    const server = await startNatsServer();
-    const own = { NATS_URL: server.url, NO_COLOR: '1', USER: 'somebody', SLUICE_SILENT_SECONDS: String(silentSeconds) };
+    const server = await startNatsServer(config === undefined ? {} : { config });
+    const { user, password } = login;
+    const own = {
+      ...{ NATS_URL: server.url, NO_COLOR: '1', USER: 'somebody', SLUICE_SILENT_SECONDS: String(silentSeconds) },
+      ...(user === undefined ? {} : { NATS_USER: user, NATS_PASSWORD: password }),
+    };
     const env = { ...process.env, ...own };
     const processes = new Processes(folder, env);
-    const client = await connectFleet({ servers: [server.url] });
+    const client = await connectFleet({ servers: [server.url], ...login });
     const nodes = Array.from({ length: nodeCount }, (_, i) => `${name}-${String(i + 1).padStart(2, '0')}`);
     const proxy = await TcpProxy.to(Number(new URL(server.url).port));
     const installation = new Installation({ name, folder, server, proxy, client, processes, env, nodes });
