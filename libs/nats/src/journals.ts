@@ -48,9 +48,28 @@ export class Journals {
     }
   }
 
-  /** Deletes the journal of a node that has left for good. */
+  /** A config that is kept with the journal of a node. */
+  async readConfig(node: string, hash: string): Promise<string | undefined> {
+    const message = await this.bus.stored(kvStream(JOURNALS), { last_by_subj: configSubject(node, hash) });
+    return message === null || isStoredDeletion(message) ? undefined : message.string();
+  }
+
+  async writeConfig(node: string, hash: string, text: string): Promise<void> {
+    await this.bus.publish(configSubject(node, hash), text);
+  }
+
+  /** Deletes all configs of the node but these. */
+  async tidyConfigs(node: string, kept: readonly string[]): Promise<void> {
+    const { state } = await this.bus.streamInfo(kvStream(JOURNALS), { subjects_filter: configSubject(node, '*') });
+    const used = new Set(kept.map((hash) => configSubject(node, hash)));
+    for (const filter of Object.keys(state.subjects ?? {}))
+      if (!used.has(filter)) await this.bus.jsm.streams.purge(kvStream(JOURNALS), { filter });
+  }
+
+  /** Deletes the journal and the configs of a node that has left for good. */
   async remove(node: string): Promise<void> {
-    await this.bus.jsm.streams.purge(kvStream(JOURNALS), { filter: subjectOf(node) });
+    for (const filter of [subjectOf(node), configSubject(node, '*')])
+      await this.bus.jsm.streams.purge(kvStream(JOURNALS), { filter });
   }
 }
 
@@ -62,4 +81,5 @@ export async function serverTimeMs(bus: Bus): Promise<number> {
   return timeMs;
 }
 
+const configSubject = (node: string, hash: string): string => `${subjectOf(node)}.${hash}`;
 const subjectOf = (node: string): string => kvSubject(JOURNALS, nodeToken(node));

@@ -51,6 +51,8 @@ interface Place extends Participant {
   readonly inversion: { lastMs: number };
   readonly bootMs: number;
   readonly connected: boolean;
+  /** The configs of a target that are kept with its journal. */
+  readonly kept?: Map<string, string>;
   /** The error of its wall clock. */
   readonly wallSkewMs: number;
 }
@@ -70,7 +72,8 @@ export function perform(node: Place, step: Step): StepAnswer {
       return step.hash === EMPTY_HASH ? EMPTY_CONFIG : parsed(disk.configs.get(step.hash));
     case 'tidy':
       if (trouble.full) return void noSpace(world);
-      for (const hash of disk.configs.keys()) if (!step.configs.includes(hash)) disk.configs.delete(hash);
+      for (const configs of [disk.configs, node.kept ?? new Map<string, string>()])
+        for (const hash of configs.keys()) if (!step.configs.includes(hash)) configs.delete(hash);
       disk.files.tidy(step.journal);
       disk.hang = undefined;
       return undefined;
@@ -129,7 +132,7 @@ function withoutAnswer({ world }: Place, step: Step): StepAnswer | undefined {
 }
 
 function ask(
-  { name, disk, trouble, wallSkewMs, world }: Place,
+  { name, disk, kept, trouble, wallSkewMs, world }: Place,
   step: StepOf<'read-status' | 'read-lease' | 'fetch-config' | 'report'>,
 ): StepAnswer {
   const { bus, clock } = world;
@@ -139,10 +142,11 @@ function ask(
     const at = new Date(clock.nowMs + wallSkewMs).toISOString();
     return world.deliverReport({ ...step.report, at }) ? undefined : UNREACHABLE;
   }
-  const text = bus.configText(name, step.hash);
+  const text = bus.configText(name, step.hash) ?? kept?.get(step.hash);
   if (text === undefined) return { fault: 'node', reason: 'no such config' };
   if (trouble.full && step.mustKeep) return noSpace(world);
   if (!trouble.full) disk.configs.set(step.hash, text);
+  kept?.set(step.hash, text);
   return parsed(text);
 }
 

@@ -29,6 +29,7 @@ export class SimTarget extends SimNode implements TargetHost {
   override readonly canReboot = false;
   readonly chance: Chance;
   readonly copies: readonly TargetCopy[];
+  readonly kept = new Map<string, string>();
   /** Since when one and the same copy could work on it, undisturbed. */
   ableSinceMs: number | undefined;
   private elected: TargetCopy | undefined;

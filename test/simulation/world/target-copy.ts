@@ -82,6 +82,10 @@ export class TargetCopy extends PausableProcess {
     return this.target.machine;
   }
 
+  get kept(): TargetHost['kept'] {
+    return this.target.kept;
+  }
+
   get inversion(): TargetHost['inversion'] {
     return this.target.inversion;
   }

@@ -16,6 +16,8 @@ export interface TargetHost extends Participant {
   readonly trouble: Trouble;
   /** Switched off for good. */
   readonly scrapped: boolean;
+  /** The configs that are kept with its journal. */
+  readonly kept: Map<string, string>;
   /** The time of the server. */
   readonly bootMs: number;
   readonly self: Self;

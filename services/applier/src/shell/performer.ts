@@ -205,7 +205,8 @@ export class Performer {
   }
 
   private async fetch({ hash, mustKeep }: StepOf<'fetch-config'>): Promise<Outcomes['fetch-config']> {
-    const text = await this.bus.call('config', (bus) => bus.config(hash));
+    // The configs of a node that was removed are deleted after a week.
+    const text = (await this.bus.call('config', (bus) => bus.config(hash))) ?? (await this.storage.keptConfig?.(hash));
     if (text === undefined) return { fault: 'node', reason: `the bucket configs has no config ${hash} for this node` };
     const config = parseConfig(text, hash);
     if (typeof config === 'string') return { fault: 'node', reason: config };

@@ -144,6 +144,8 @@ export interface Storage {
   /** The config with this hash; undefined if it does not exist; a text that says why, if it cannot be used. */
   readConfig(hash: string): Promise<Config | string | undefined>;
   keepConfig(hash: string, text: string): Promise<void>;
+  /** A config that the bucket `configs` does not have any more, but that was kept with the journal. */
+  keptConfig?(hash: string): Promise<string | undefined>;
   /** Removes what nothing refers to any more. Returns what failed. No step depends on it. */
   tidy(configs: readonly string[], journal: Journal): Promise<readonly string[]>;
   /** Restores one item during a rollback. It may use what was set aside for that. */

@@ -81,6 +81,11 @@ export class MemoryNodeBus implements NodeBus {
     return hash;
   }
 
+  /** Nobody refers to the config any more, so it is deleted. */
+  expire(config: Config): void {
+    this.texts.delete(hashOf(config));
+  }
+
   /** Grants a lease for this config, from the hash of the last report. Waits for the report on it. */
   async roll(config: Config, part: Partial<LeaseView> = {}): Promise<NodeReport> {
     const id = this.grant(config, part);

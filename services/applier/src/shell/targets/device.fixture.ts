@@ -38,6 +38,7 @@ export class Device {
 /** The bucket of journals in memory. It may be away, or lose answers. */
 export class MemoryJournals implements JournalBucket {
   readonly stored = new Map<string, { text: string; revision: number }>();
+  readonly configs = new Map<string, string>();
   isDown = false;
   /** How many of the next answers to writes are lost. */
   losesAnswers = 0;
@@ -70,6 +71,20 @@ export class MemoryJournals implements JournalBucket {
       throw new Error('timeout');
     }
     return bucket.revision;
+  }
+
+  readConfig(_node: string, hash: string): Promise<string | undefined> {
+    return Promise.resolve((this.shared ?? this).configs.get(hash));
+  }
+
+  writeConfig(_node: string, hash: string, text: string): Promise<void> {
+    return Promise.resolve(void (this.shared ?? this).configs.set(hash, text));
+  }
+
+  tidyConfigs(_node: string, kept: readonly string[]): Promise<void> {
+    const { configs } = this.shared ?? this;
+    for (const hash of configs.keys()) if (!kept.includes(hash)) configs.delete(hash);
+    return Promise.resolve();
   }
 
   private async reached(): Promise<MemoryJournals> {

@@ -164,6 +164,19 @@ describe('two copies', () => {
     expect([scene.values, journal().work]).toEqual([BEFORE, undefined]);
   });
 
+  it('one on another machine gets a lease although the config in force has expired, as after a removal', async () => {
+    const one = await scene.first('one');
+    await scene.bus.roll(OLD);
+    await one.stop(AT_ONCE);
+    scene.bus.expire(OLD);
+    await scene.copy('two');
+    const hash = scene.bus.store(NEW);
+    const lease = scene.bus.grant(NEW);
+    expect(await scene.bus.reported((report) => report.lease === lease)).toMatchObject({ verdict: 'applied', hash });
+    await until(() => scene.journals.configs.size === 1, 'only the config in force is kept');
+    expect([...scene.journals.configs.keys()]).toEqual([hash]);
+  });
+
   it.each(Array.from({ length: CALLS }, (_, at) => at))(
     'one that is paused at call %i of a lease does no harm when it continues after another took over',
     async (at) => {

@@ -27,6 +27,11 @@ export interface JournalBucket {
    * NotSentError if there is no connection. After any other it is not known whether the value was written.
    */
   write(node: string, text: string, revision: number): Promise<number>;
+  /** A config that a copy has used for the node. */
+  readConfig(node: string, hash: string): Promise<string | undefined>;
+  writeConfig(node: string, hash: string, text: string): Promise<void>;
+  /** Deletes all configs of the node but these. */
+  tidyConfigs(node: string, kept: readonly string[]): Promise<void>;
 }
 
 export interface StorageOptions {
@@ -45,8 +50,13 @@ export interface StorageOptions {
   readonly onLost: () => void;
 }
 
-/** The journal of one target, in a bucket, and its configs in a folder. */
+/**
+ * The journal of one target, in a bucket, and its configs in a folder. The configs are also kept next to the journal:
+ * the merger deletes those of a node that was removed, and another copy may have to roll back to one later.
+ */
 export class TargetStorage implements Storage {
+  private hasKept = false;
+
   private constructor(
     private readonly options: StorageOptions,
     private readonly ownership: Ownership,
@@ -100,9 +110,26 @@ export class TargetStorage implements Storage {
 
   async keepConfig(hash: string, text: string): Promise<void> {
     await writeWhole(this.configPath(hash), text);
+    const { bucket, node } = this.options;
+    // Without it, a lease can begin too: the bucket configs has it for as long as the node is in the fleet.
+    await bucket.writeConfig(node, hash, text).catch(() => undefined);
+    this.hasKept = true;
+  }
+
+  keptConfig(hash: string): Promise<string | undefined> {
+    return this.options.bucket.readConfig(this.options.node, hash);
   }
 
   async tidy(configs: readonly string[]): Promise<readonly string[]> {
+    const { bucket, node } = this.options;
+    if (this.hasKept)
+      // A copy that was paused must not delete what the next owner needs.
+      await this.fence()
+        .then(() => bucket.tidyConfigs(node, configs))
+        .then(
+          () => void (this.hasKept = false),
+          () => undefined,
+        );
     const kept = new Set(configs.map((hash) => `${hash}.json`));
     try {
       const names = (await readdir(this.configs)).filter((name) => !kept.has(name));
