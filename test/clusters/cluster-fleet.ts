@@ -17,15 +17,19 @@ export interface FleetCluster {
 /** nats-server, the services, and copies of the applier that serves the clusters. */
 export class ClusterFleet {
   private constructor(
-    private readonly folder: string,
-    private readonly server: NatsServer,
+    readonly folder: string,
+    readonly server: NatsServer,
     readonly client: FleetClient,
     readonly processes: Processes,
     private readonly env: NodeJS.ProcessEnv,
     readonly clusters: readonly FleetCluster[],
   ) {}
 
-  static async start(all: readonly LeanCluster[], startApplier = true): Promise<ClusterFleet> {
+  static async start(
+    all: readonly LeanCluster[],
+    startApplier = true,
+    services: readonly string[] = SERVICES,
+  ): Promise<ClusterFleet> {
     const folder = mkdtempSync(join(tmpdir(), 'sluice-clusters-'));
     mkdirSync(join(folder, 'logs'));
     const server = await startNatsServer();
@@ -42,7 +46,7 @@ export class ClusterFleet {
     const client = await connectFleet({ servers: [server.url] });
     const fleet = new ClusterFleet(folder, server, client, processes, env, clusters);
     fleet.writeInventory(clusters.map(({ name }) => name));
-    processes.start('services', ['service', ...SERVICES]);
+    processes.start('services', ['service', ...services]);
     if (startApplier) fleet.startApplier('applier');
     const nodes = async (): Promise<number> => (await client.list('nodes').catch(() => new Map())).size;
     if (startApplier) await until(async () => (await nodes()) === clusters.length, 'all clusters have joined');
