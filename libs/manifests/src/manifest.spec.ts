@@ -22,7 +22,7 @@ describe('checkManifest', () => {
       'Pool',
       { applyTimeout: '1s' },
       'spec.applyTimeout',
-      /^must be at least 2s, but is 1s: a node has half of it .* 2m$/,
+      /^must be at least 2s, but is 1s: a node has half of it .* for the default$/,
     ],
     [
       'Probe',
