@@ -4,7 +4,7 @@ const DOMAIN = 'manifests|rules';
 const FLOOR_2 = 'nats|client|nest|process|kube|api-servers';
 /** Pure packages that the domain may use: no I/O, no clock, no state of their own. */
 const DOMAIN_PACKAGES =
-  'class-validator|class-transformer|class-validator-jsonschema|reflect-metadata|canonicalize|ipaddr[.]js|leven|re2js|yaml';
+  '@marcbachmann/cel-js|class-validator|class-transformer|class-validator-jsonschema|reflect-metadata|canonicalize|ipaddr[.]js|leven|re2js|yaml';
 
 const SPECS = '[.](spec|fixture)[.]ts$';
 /** What only tests may import. Specs may use what their subject may not, but keep to the services' borders. */

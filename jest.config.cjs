@@ -8,6 +8,7 @@ const esm = [
   'ansi-regex',
   'get-east-asian-width',
   '@kubernetes',
+  '@marcbachmann',
   'openid-client',
   'oauth4webapi',
   'jose',

@@ -78,6 +78,41 @@ describeOnClusters('a fleet of clusters', 3, (lean) => {
     expect(reason).toContain('because this was not ready: Deployment.apps/default/web: 0 of 1 replicas exist');
   });
 
+  const probe = (expression: string): object =>
+    manifest('Probe', 'counts', {
+      kube: { apiVersion: 'v1', kind: 'ConfigMap', namespace: 'default', name: 'x', expression },
+      retries: 0,
+    });
+
+  test('a CEL expression that is not true after the change stops it, and is named with the reason', async () => {
+    const good = await fleet.apply(probe('int(object.data.value) >= 1 && object.data.cluster.startsWith("c-")'));
+    expect((await fleet.ended(good)).outcome).toBe('committed');
+    const { outcome, reason } = await fleet.ended(await fleet.apply(objects('x', configMap('x', '0'))));
+    expect([outcome, await values()]).toEqual(['reverted', ['1', '1', '1']]);
+    expect(reason).toContain(
+      'ConfigMap/default/x: int(object.data.value) >= 1 && object.data.cluster.startsWith("c-"): it is false',
+    );
+    const missing = await fleet.ended(await fleet.apply(probe('object.status.ready > 1')));
+    expect([missing.outcome, missing.reason]).toEqual([
+      'reverted',
+      expect.stringContaining('ConfigMap/default/x: object.status.ready > 1: no such key: status'),
+    ]);
+  });
+
+  test('a wrong CEL expression is refused in the plan, with its place', async () => {
+    const change = await fleet.apply(probe('status.ready > 1')).catch((error: Error) => error.message);
+    expect(change).toMatch(/exit code 3: [^]*unknown variable: status at character 1/);
+  });
+
+  test('a CEL expression that would take hours is stopped, and fails the probe on one cluster', async () => {
+    const digits = '[0,1,2,3,4,5,6,7,8,9]';
+    const loops = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'];
+    const endless = loops.reduceRight((inner, one) => `${digits}.all(${one}, ${inner})`, 'object.data.value != "x"');
+    const { outcome, reason } = await fleet.ended(await fleet.apply(probe(endless)));
+    expect([outcome, reason]).toEqual(['reverted', expect.stringContaining('because it takes more than 1 s')]);
+    expect((await fleet.run('delete', 'Probe', 'counts', '--wait')).code).toBe(0);
+  });
+
   test('an object that somebody changed or deleted by hand is drift, and is repaired', async () => {
     const { api } = (clusters[1] as FleetCluster).cluster;
     await api.patch('/api/v1/namespaces/default/configmaps/x', { data: { value: 'edited' } }, 'kubectl-edit');

@@ -11,4 +11,5 @@ export * from './network/ip-address.js';
 export * from './object-ref.js';
 export { API_VERSION, manifestOf } from './written-manifest.js';
 export { networkOf } from './network/network.js';
+export { celExpression } from './kinds/cel-expression.js';
 export { probePattern, type ProbePattern } from './kinds/probe-pattern.js';

@@ -278,6 +278,12 @@ export const BAD: readonly (readonly [string, Manifest, string, string])[] = [
     'spec.kube.absent',
     'forbidden',
   ],
+  [
+    'an expression about an absent object',
+    probe({ kube: { apiVersion: 'v1', kind: 'A', name: 'a', expression: 'true', absent: true } }),
+    'spec.kube.absent',
+    'forbidden',
+  ],
   ['absent: false', probe({ file: { path: '/a', absent: false } }), 'spec.file.absent', 'wrong-type'],
   ['too many retries', probe({ ...tcp, retries: 101 }), 'spec.retries', 'out-of-range'],
   ['a fractional number of retries', probe({ ...tcp, retries: 0.5 }), 'spec.retries', 'wrong-type'],

@@ -2,6 +2,7 @@ import { About, Fields } from '../shape/description.js';
 import { ExactlyOne, Nested, OnlyWith, Optional, Ruled } from '../shape/checked.js';
 import { Duration, Exactly, patternForm, Text, Whole, WholeList, Word, type TextForm } from '../shape/forms.js';
 import { KUBE_API_VERSION, KUBE_KIND, KUBE_NAME, KUBE_NAMESPACE } from './cluster/kube-forms.js';
+import { celExpression, MAX_EXPRESSION } from './cel-expression.js';
 import { Command } from './exec.js';
 import { FILE_PATH } from '../path.js';
 import { NodeSpec, type Kind } from './kind.js';
@@ -29,6 +30,17 @@ const PATTERN: TextForm = {
       : undefined;
   },
   schema: { format: 'regex', maxLength: MAX_PATTERN },
+};
+
+const EXPRESSION: TextForm = {
+  code: 'bad-expression',
+  problem: (text) => {
+    const expression = celExpression(text);
+    return typeof expression === 'string'
+      ? `must be a CEL expression, and ${JSON.stringify(text.slice(0, SHOWN))} is not: ${expression}`
+      : undefined;
+  },
+  schema: { maxLength: MAX_EXPRESSION },
 };
 
 /** The modules of a network function that say whether they work. */
@@ -73,16 +85,24 @@ export class FunctionProbe {
   @Word(PROBED_MODULES) readonly module!: string;
 }
 
-/** An object of a cluster that exists, has a condition, or does not exist. */
+/** An object of a cluster that exists, has a condition, meets an expression, or does not exist. */
 @OnlyWith('condition', 'status', 'is only for condition')
 @Ruled({
-  problems: ({ condition, absent }) =>
-    condition !== undefined && absent !== undefined
-      ? [{ at: 'absent', code: 'forbidden', message: 'condition is given, too: keep one of them' }]
-      : [],
-  schema: { not: { required: ['condition', 'absent'] } },
+  problems: ({ condition, expression, absent }) => {
+    const [other] = [
+      ...(condition === undefined ? [] : ['condition']),
+      ...(expression === undefined ? [] : ['expression']),
+    ];
+    return other !== undefined && absent !== undefined
+      ? [{ at: 'absent', code: 'forbidden', message: `${other} is given, too: keep one of them` }]
+      : [];
+  },
+  schema: { not: { required: ['absent'], anyOf: [{ required: ['condition'] }, { required: ['expression'] }] } },
   expressions: [
-    { rule: '!(has(self.condition) && has(self.absent))', message: 'condition and absent exclude each other' },
+    {
+      rule: '!((has(self.condition) || has(self.expression)) && has(self.absent))',
+      message: 'absent excludes condition and expression',
+    },
   ],
 })
 @Fields({
@@ -91,8 +111,10 @@ export class FunctionProbe {
   name: 'The name of the object.',
   namespace: 'The namespace of the object, if it is in one.',
   condition:
-    'A condition in the status of the object, such as `Available`. Its controller must have seen the latest generation. Without it, the object only has to exist.',
+    'A condition in the status of the object, such as `Available`. Its controller must have seen the latest generation. Without it and without an expression, the object only has to exist.',
   status: 'The status that the condition must have: `"True"`, `"False"` or `"Unknown"`. Default: `"True"`.',
+  expression:
+    'A [CEL](https://cel.dev) expression that must be true, such as `object.status.readyReplicas >= 2`. `object` is the whole object. The controller must have seen its latest generation, if it says which one it has seen. An expression that fails, for example because a field is missing, or that takes longer than a second, fails the probe. At most 2,000 characters.',
   absent: '`true`: the object must not exist.',
 })
 export class KubeProbe {
@@ -102,6 +124,7 @@ export class KubeProbe {
   @Optional() @Text(KUBE_NAMESPACE) readonly namespace?: string;
   @Optional() @Text() readonly condition?: string;
   @Optional() @Word(['True', 'False', 'Unknown']) readonly status?: string;
+  @Optional() @Text(EXPRESSION) readonly expression?: string;
   @Optional() @Exactly(true, 'wrong-type') readonly absent?: true;
 }
 
@@ -116,7 +139,7 @@ export class KubeProbe {
   exec: 'Succeeds if the command exits with 0.',
   file: 'Succeeds if a file has a certain content, or does not exist.',
   function: 'Succeeds if a module of a network function (SD-EWAN CNF) says that it works.',
-  kube: 'Only on clusters. Succeeds if an object exists, has a condition, or does not exist.',
+  kube: 'Only on clusters. Succeeds if an object exists, has a condition, meets a CEL expression, or does not exist.',
   timeout:
     'How long one attempt may take, such as `5s`. Less than two thirds of the `applyTimeout` of the pool. Default: `5s`.',
   retries: 'How many more attempts are made after a failed one. Before a change, none is made. Default: 3.',

@@ -2,6 +2,7 @@ import { ClusterApi } from '#libs/kube/lean';
 import type { Logger } from '#libs/process';
 import type { Action } from '#libs/contracts';
 import type { Refusal } from '../../core/index.js';
+import { Expressions } from '../probes/expressions.js';
 import { NO_GUARD } from '../guard/guard.js';
 import type { Timing } from '../functions/function-target.js';
 import { ResourceSteps } from '../resource-steps.js';
@@ -46,6 +47,9 @@ export const CLUSTER_CAPABILITIES: readonly string[] = [
   'probe:kube',
 ];
 
+/** For all clusters of this process. */
+const EXPRESSIONS = new Expressions();
+
 interface Opening {
   readonly name: string;
   readonly kubeconfig: string;
@@ -65,7 +69,7 @@ async function open({ name, kubeconfig, timing, storage, onChange, onDrift }: Op
   const watches = new ObjectWatches(api, onDrift);
   const objects = new ClusterObjects(calls, watches);
   const backend = new ClusterBackend(objects, watches, new ApplySetParent(calls, name));
-  const probes = new TargetProbes(reach, clock, ending.signal, { kube: objects });
+  const probes = new TargetProbes(reach, clock, ending.signal, { kube: objects, expressions: EXPRESSIONS });
   const backends = new Map(CLUSTER_KINDS.order.map((kind) => [kind, backend]));
   return {
     reach,

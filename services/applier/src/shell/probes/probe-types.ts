@@ -19,6 +19,12 @@ export interface KubeReader {
   read(object: Pick<KubeManifest, 'apiVersion' | 'kind' | 'metadata'>, timeoutMs: number): Promise<object | undefined>;
 }
 
+/** Evaluates CEL expressions, where they can be stopped. */
+export interface ExpressionRunner {
+  /** Why the expression is not true for the object; undefined if it is. */
+  problem(expression: string, object: object, timeoutMs: number): Promise<string | undefined>;
+}
+
 /** What a probe can use. */
 export interface ProbeSurroundings {
   readonly root: string;
@@ -27,6 +33,8 @@ export interface ProbeSurroundings {
   readonly fileSystems: FileSystems;
   /** Only if the node is a cluster. */
   readonly kube?: KubeReader;
+  /** Only if the node is a cluster. */
+  readonly expressions?: ExpressionRunner;
   readonly ending: AbortSignal;
   /** Why a module of a network function does not work; left out if this is an applier of something else. */
   readonly whyModuleFails?: (module: string, timeoutMs: number) => Promise<string | undefined>;

@@ -20,7 +20,7 @@ export class TargetProbes {
     private readonly reach: Pick<Reach, 'look'>,
     private readonly clock: Clock,
     ending: AbortSignal,
-    more: Pick<ProbeSurroundings, 'whyModuleFails' | 'kube'> = {},
+    more: Pick<ProbeSurroundings, 'whyModuleFails' | 'kube' | 'expressions'> = {},
   ) {
     this.surroundings = { allowExec: false, probeNetworks: new ProbeNetworks(), ending, ...more };
   }
