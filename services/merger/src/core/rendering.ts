@@ -36,6 +36,7 @@ import {
   utf8Bytes,
 } from '#libs/manifests';
 import { committedFragments, fragmentsWith } from './committed.js';
+import { cutOffWarnings } from './cut-off.js';
 import { touchedNodes } from './selection.js';
 import { openByAge, touchedIds, type Change, type NodeState, type State } from './state.js';
 
@@ -130,6 +131,7 @@ export function* renderChange(
       ...unhealthyNodes(state, change, altered),
       ...mergeReasons(faults),
       ...slowProbes(fragmentsWith(state, change), altered, poolOf, pools),
+      ...cutOffWarnings(state, change, altered, { poolOf, pools }),
     ],
   };
 }

@@ -44,6 +44,7 @@ export const FIREWALL_KINDS: readonly FunctionKind[] = [
   {
     ...FIREWALL,
     kind: 'FirewallZone',
+    mayCutOff: true,
     about: 'A group of networks of a network function that its firewall treats alike.',
     path: 'firewall/v1/zones',
     collection: 'zones',
@@ -82,6 +83,7 @@ export const FIREWALL_KINDS: readonly FunctionKind[] = [
   {
     ...FIREWALL,
     kind: 'FirewallRule',
+    mayCutOff: true,
     about: 'Traffic that the firewall of a network function accepts, rejects, drops or marks.',
     path: 'firewall/v1/rules',
     collection: 'rules',
@@ -109,6 +111,7 @@ export const FIREWALL_KINDS: readonly FunctionKind[] = [
   {
     ...REDIRECTS,
     kind: 'FirewallDNAT',
+    mayCutOff: true,
     about: 'Traffic of a network function whose receiver is replaced. FirewallSNAT shares its names.',
     fixed: { target: 'DNAT' },
     fields: {

@@ -117,6 +117,8 @@ export interface FunctionKind {
   readonly space: string;
   /** Undefined if a change takes effect at once. */
   readonly after?: ServiceAction;
+  /** Whether a wrong object can cut off the function from its applier: it filters or redirects traffic of any kind. */
+  readonly mayCutOff?: true;
   /** The longest name. */
   readonly maxName?: number;
   /** What every object of the kind has, besides its fields. */

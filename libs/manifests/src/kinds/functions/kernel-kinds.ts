@@ -28,6 +28,7 @@ export const KERNEL_KINDS: readonly FunctionKind[] = [
   {
     ...AT_ONCE,
     kind: 'CNFNAT',
+    mayCutOff: true,
     about: 'Traffic of a network function whose sender or receiver is replaced, by iptables and without zones.',
     path: 'nat/v1/nats',
     collection: 'nats',
@@ -99,6 +100,7 @@ export const KERNEL_KINDS: readonly FunctionKind[] = [
   {
     ...AT_ONCE,
     kind: 'CNFRoute',
+    mayCutOff: true,
     about: 'A route of a network function.',
     path: 'route/v1/routes',
     collection: 'routes',
@@ -118,6 +120,7 @@ export const KERNEL_KINDS: readonly FunctionKind[] = [
   {
     ...AT_ONCE,
     kind: 'CNFRouteRule',
+    mayCutOff: true,
     about: 'Which traffic of a network function uses which routing table.',
     path: 'rule/v1/rules',
     collection: 'rules',
@@ -140,6 +143,7 @@ export const KERNEL_KINDS: readonly FunctionKind[] = [
   {
     ...AT_ONCE,
     kind: 'NetworkFirewallRule',
+    mayCutOff: true,
     about: 'Traffic that a network function accepts, rejects, drops or marks, by iptables and without zones.',
     path: 'networkfirewall/v1/rules',
     collection: 'rules',
