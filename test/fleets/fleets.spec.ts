@@ -263,3 +263,22 @@ it('deletes in every fleet what the change published there, with one change', as
   for (const region of regions) expect(region.contents('/etc/motd.conf')).toEqual(['none']);
   expect((await spans()).length - before).toBe(3);
 });
+
+it('shows in a diff how a fleet differs from what the hub wants there', async () => {
+  const [europe] = regions as [Installation];
+  const before = await hub.client.get('status', 'europe');
+  const noted = await hub.ended(await hub.apply(change('noted', file('noted', 'ours\n'))));
+  expect(noted.phase).toBe('committed');
+  expect(await hub.run('diff', 'europe')).toMatchObject({ code: 0, stdout: '' });
+  const { code, stdout } = await hub.run('diff', 'europe', '--from', before?.hash ?? '');
+  expect([code, stdout.split('\n').slice(0, 2)]).toEqual([0, ['--- /dev/null', '+++ b/FleetChange/noted']]);
+  expect(stdout).toMatch(/^\+ +name: noted$/m);
+  const gone = await europe.run('delete', 'File', 'noted', '--take-over', '--wait');
+  expect([gone.code, gone.code === 0 ? '' : gone.stderr]).toEqual([0, '']);
+  const difference = 'FleetChange/noted: File/noted does not exist there';
+  await until(async () => (await hub.run('diff', 'europe')).stdout.includes(`\n! ${difference}`), 'the diff shows it');
+  const shown = await hub.run('diff', 'europe');
+  expect(shown.stdout.split('\n')[1]).toBe('+++ europe, as last reported');
+  expect(shown.stderr).toContain('changes are deferred until it is undone');
+  expect(JSON.parse((await hub.run('diff', 'europe', '-o', 'json')).stdout)).toMatchObject({ drift: [difference] });
+});
