@@ -28,7 +28,11 @@ export async function runCli(
     command
       .exitOverride()
       .showHelpAfterError(`(run ${path} --help for usage)`)
-      .configureOutput({ writeOut: (text) => io.out(text.trimEnd()), writeErr: (text) => io.say(text.trimEnd()) });
+      .configureOutput({
+        writeOut: (text) => io.out(text.trimEnd()),
+        writeErr: (text) => io.say(text.trimEnd()),
+        outputError: (text, write) => write(withFileFlag(command, text)),
+      });
   }
   try {
     if (argv.length === 0) {
@@ -46,6 +50,12 @@ export async function runCli(
     if (exit !== undefined) await session?.close();
   }
 }
+
+/** People forget the flag. */
+const withFileFlag = ({ options }: Command, text: string): string =>
+  options.some(({ long }) => long === '--filename') && text.includes('too many arguments')
+    ? `${text.trimEnd()} Name each file or folder with -f\n`
+    : text;
 
 async function withWait({ commands }: Command, argv: readonly string[]): Promise<readonly string[]> {
   const command = commands.find((one) => argv.includes(one.name()));

@@ -64,7 +64,7 @@ const MAX_CHANGE_BYTES = 900 * 1_024;
 export function checkSize(body: string): void {
   const bytes = Buffer.byteLength(body);
   if (bytes <= MAX_CHANGE_BYTES) return;
-  const message = `the change is ${Math.ceil(bytes / 1_024)} KiB; the limit is ${MAX_CHANGE_BYTES / 1_024} KiB: split it into several changes`;
+  const message = `the change is ${Math.ceil(bytes / 1_024)} KiB; the limit is ${MAX_CHANGE_BYTES / 1_024} KiB: split it into several changes, or name the file of large content with contentFrom.file, which is uploaded apart`;
   throw new RejectedError([reasonFor({}, 'too-large', message)]);
 }
 

@@ -3,7 +3,7 @@ import type { Colours } from './io.js';
 import { changeStatus } from '../change/change-status.js';
 import { present } from './fleet-tables.js';
 import { failingText, statusText } from './marks.js';
-import { age, count, table } from './table.js';
+import { age, count, fit, table } from './table.js';
 
 export interface OverviewInput {
   readonly changes: ReadonlyMap<string, ChangeView>;
@@ -124,7 +124,4 @@ function row(change: ChangeView, { rollouts, now }: OverviewInput, colours: Colo
   ];
 }
 
-function oneLine(text: string, columns: number): string {
-  const line = text.split('\n')[0] ?? '';
-  return line.length <= columns ? line : `${line.slice(0, columns - 1)}…`;
-}
+const oneLine = (text: string, columns: number): string => fit(text.split('\n')[0] ?? '', columns);

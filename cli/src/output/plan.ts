@@ -12,6 +12,7 @@ export const actionText = (actions: readonly Action[]): string =>
 const CLASSES = ['none', 'reload', 'restart', 'drain', 'reboot'] as const;
 type Class = (typeof CLASSES)[number];
 const LINES_SHOWN = 20;
+const PLACES_SHOWN = 10;
 const UNHEALTHY_SHOWN = 5;
 const LEFT_SHOWN = 5;
 
@@ -142,20 +143,26 @@ function poolTable(pools: PlanAnswer['pools'], changing: readonly PlannedNode[])
 
 /** The differences and their actions, with the affected nodes: most nodes first. */
 function whatChanges(changing: readonly PlannedNode[], colours: Colours): string[] {
-  const groups = new Map<string, { readonly what: string; readonly actions: string; readonly nodes: PlannedNode[] }>();
+  const groups = new Map<
+    string,
+    { readonly what: readonly string[]; readonly actions: string; readonly nodes: PlannedNode[] }
+  >();
   for (const node of changing) {
     const elsewhere = (node.drift ?? []).filter((one) => !node.changed.some((place) => isDriftOf(one, place)));
     const repaired = elsewhere.map((difference) => `${difference.split(': ')[0]} (drift)`);
-    const [what, actions] = [[...node.changed, ...repaired].join(', '), actionText(node.actions)];
-    const group = groups.get(`${what}\n${actions}`) ?? { what, actions, nodes: [] };
+    const [what, actions] = [[...node.changed, ...repaired], actionText(node.actions)];
+    const key = `${what.join(', ')}\n${actions}`;
+    const group = groups.get(key) ?? { what, actions, nodes: [] };
     group.nodes.push(node);
-    groups.set(`${what}\n${actions}`, group);
+    groups.set(key, group);
   }
-  const sorted = [...groups.values()].sort((a, b) => b.nodes.length - a.nodes.length || a.what.localeCompare(b.what));
+  const sorted = [...groups.values()].sort(
+    (a, b) => b.nodes.length - a.nodes.length || a.what.join().localeCompare(b.what.join()),
+  );
   const rows = sorted
     .slice(0, LINES_SHOWN)
     .map(({ what, actions, nodes }) => [
-      `${colours.yellow('~')} ${what}`,
+      `${colours.yellow('~')} ${placesText(what)}`,
       actions,
       `${count(nodes.length, 'node')}: ${few(nodes.map(({ node }) => node))}`,
     ]);
@@ -166,6 +173,12 @@ function whatChanges(changing: readonly PlannedNode[], colours: Colours): string
   return sorted.length > LINES_SHOWN
     ? [...text, colours.dim(`  ${sorted.length - LINES_SHOWN} more are not shown: use -o json for all`)]
     : text;
+}
+
+/** A change may touch thousands of places, and people read one line. */
+function placesText(places: readonly string[]): string {
+  const rest = places.length - PLACES_SHOWN;
+  return rest > 0 ? `${places.slice(0, PLACES_SHOWN).join(', ')} and ${rest} more` : places.join(', ');
 }
 
 function sum({ nodes, unchanged, touched }: PlanAnswer): string {

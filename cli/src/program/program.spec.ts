@@ -21,3 +21,8 @@ describe('a command that connects to no existing server', () => {
     );
   });
 });
+
+test.each(['apply', 'plan', 'import'])('%s names the flag that a file needs', async (command) => {
+  const { exit, err } = await cli([command, 'motd.yaml'], {});
+  expect([exit, err.split('\n')[0]]).toEqual([2, expect.stringContaining('Name each file or folder with -f')]);
+});
