@@ -61,6 +61,13 @@ describe('a user of an account without JetStream', () => {
   });
 });
 
+test('a server that does not answer is named once', async () => {
+  const servers = 'nats://127.0.0.1:1';
+  await expect(connectFleet({ servers, timeoutMs: 500 })).rejects.toThrow(
+    /^no nats-server answers at nats:\/\/127\.0\.0\.1:1: (?!.*127\.0\.0\.1:1: ).*$/,
+  );
+});
+
 describe('a missing bucket', () => {
   const nats = natsFixture();
 

@@ -91,7 +91,11 @@ export async function connectFleet(options: FleetOptions): Promise<FleetClient> 
     return new FleetClient(bus, bus.server === '' ? url : `${scheme}://${bus.server}`);
   } catch (error) {
     if (error instanceof ServerTooOldError || error instanceof AccessError) throw error;
-    throw new NoConnectionError(`no nats-server answers at ${url}: ${(error as Error).message}`, { cause: error });
+    const { message } = error as Error;
+    // The reason names each server, with or without nats://, and there may be only one.
+    const named = [url, url.replace(/^\w+:\/\//, '')].find((name) => message.startsWith(`${name}: `));
+    const reason = named === undefined ? message : message.slice(named.length + 2);
+    throw new NoConnectionError(`no nats-server answers at ${url}: ${reason}`, { cause: error });
   }
 }
 
