@@ -44,7 +44,7 @@ function statusOf(change: ChangeView | undefined, rollout: RolloutView | undefin
         EXIT.failed,
       );
     case 'committed':
-      return ended('committed', 'good', rollout === undefined ? '' : deferredText(rollout), EXIT.done);
+      return ended('committed', 'good', rollout === undefined ? '' : leftOutText(rollout), EXIT.done);
     case 'waiting':
       return open('waiting', 'held', waitingText(change));
   }
@@ -53,6 +53,12 @@ function statusOf(change: ChangeView | undefined, rollout: RolloutView | undefin
 /** How many nodes a change left out for now; empty if none. */
 export const deferredText = ({ deferred }: Pick<RolloutView, 'deferred'>): string =>
   deferred > 0 ? `${deferred} deferred` : '';
+
+/** The same for a committed change, and whether no node has applied it. */
+const leftOutText = (rollout: RolloutView): string =>
+  rollout.applied === 0 && rollout.deferred > 0
+    ? `${deferredText(rollout)}, no node has applied it yet`
+    : deferredText(rollout);
 
 /** What a change waits for: other changes, or fragments that do not exist yet. */
 function waitingText({ waitsFor, needs, needsUntilMs }: ChangeView): string {

@@ -1,3 +1,5 @@
+import { publish } from '../people/deeds.js';
+import { untriedChange } from '../people/manifests.js';
 import type { Fault } from './fault.js';
 
 const MOST_WRONG_MS = 10 * 60_000;
@@ -26,6 +28,27 @@ export const busAway: Fault = {
       for (const one of everybody) one.disconnect();
       const backMs = chance.pick([2_000, 50_000, 130_000, 400_000]);
       for (const one of everybody) world.clock.after(backMs + chance.next() * 10_000, () => one.reconnect());
+    });
+  },
+};
+
+/** No node can try a change that is published while all are silent, so it is committed untried. */
+export const awayTogether: Fault = {
+  name: 'away-together',
+  about: 'all nodes lose their connection, and a change is published that only some of them can apply, or none',
+  countsEffects: true,
+  arrange(stage) {
+    const { world } = stage;
+    const untried = new Set<string>();
+    world.listeners.push((fact) => {
+      if (fact.type === 'node.lease.granted' && fact.kind === 'corrective' && untried.size > 0) stage.tookEffect();
+    });
+    stage.nowAndThen(240_000, (chance) => {
+      const nodes = [...world.nodes.values()];
+      for (const node of nodes) node.disconnect();
+      world.clock.after(60_000, () => untried.add(publish(world, untriedChange(world, chance))));
+      const backMs = chance.pick([100_000, 150_000]);
+      for (const node of nodes) world.clock.after(backMs + chance.next() * 10_000, () => node.reconnect());
     });
   },
 };

@@ -63,6 +63,7 @@ export const LATER_FAULTS: readonly Fault[] = [
   pausedTargets,
   owners.lostOwners,
   hostNames,
+  connections.awayTogether,
 ];
 
 /**

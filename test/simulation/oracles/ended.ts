@@ -125,13 +125,15 @@ function mayPass(world: World, node: SimNode, hash: string, files: ReadonlyMap<s
 
 /**
  * Why a node may not be up to date: it refuses the config, it was restarted for it three times in vain, a strict policy
- * keeps changes from it because it is unhealthy, or machines that were switched off for good hold the budget of its
- * pool. The answer to "why" says so.
+ * keeps changes from it because it is unhealthy, another node tries its config first, or machines that were switched
+ * off for good hold the budget of its pool. The answer to "why" says so.
  */
 function mayDiffer(world: World, name: string, refused: boolean, inVain: number): boolean {
   const why = world.why(name);
   if (why?.because === 'refused') return refused;
   if (why?.because === 'given-up') return inVain >= 3;
+  // That other node is judged like every node.
+  if (why?.because === 'first-try') return why.holders.every((first) => world.why(first)?.because !== 'first-try');
   if (why?.because === 'unhealthy') return why.text.includes('health: strict');
   return why?.because === 'budget' && why.holders.length > 0 && why.holders.every((holder) => isGone(world, holder));
 }

@@ -3,6 +3,7 @@ import { budget } from './budget.js';
 import { knownBad } from './known-bad.js';
 import { cordons, knownNodes, podBudgets } from './cordons.js';
 import { drainedFirst } from './drained-first.js';
+import { firstTry } from './first-try.js';
 import { fragmentCounts } from './fragment-counts.js';
 import { inTime } from './in-time.js';
 import { ended } from './ended.js';
@@ -50,6 +51,7 @@ export const newOracles = (): readonly Oracle[] => [
   signsOfLife,
   leasePhases(),
   ownPace(),
+  firstTry(),
   missingReferences(),
   hostNames(),
   paused(),

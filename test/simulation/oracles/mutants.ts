@@ -41,6 +41,8 @@ const neverKnownBad = (service: string) =>
 /** A world in which only these actors act, so that the mutant shows soon. */
 const among = (...actors: readonly string[]): Plan['actors'] => new Map(actors.map((name) => [name, undefined]));
 
+const FAILURES: ReadonlySet<string> = new Set(['failed', 'invalid']);
+
 /** At least one mutant for each invariant. */
 export const MUTANTS: readonly Mutant[] = [
   {
@@ -123,6 +125,16 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: 'own pace',
     on: { kubernetes: false, actors: among('changes', 'paced-changes') },
     service: misreads('scheduler', (fact) => (fact.type === 'rollout.started' ? { ...fact, maxUnavailable: 0 } : fact)),
+  },
+  {
+    name: 'the scheduler does not notice that the first node with a config could not apply it',
+    caughtBy: 'first try',
+    on: { kubernetes: false, actors: among('away-together') },
+    service: misreads('scheduler', (fact) =>
+      fact.type === 'node.lease.settled' && fact.kind === 'corrective' && FAILURES.has(fact.because)
+        ? { ...fact, because: 'unreachable' }
+        : fact,
+    ),
   },
   {
     name: 'the merger does not count what nodes report at the end of a lease',

@@ -183,6 +183,19 @@ export function badForOneKindChange(
   return { body, isBadFor: (labels) => (sad ? labels['mood'] === 'sad' : labels['role'] === 'core') };
 }
 
+/** A change for all nodes that no node can apply, or one of them cannot, or all can. */
+export function untriedChange(world: World, chance: Chance): object {
+  const version = world.bus.changes.length;
+  const node = chance.pick([...world.nodes.keys()]);
+  const content = chance.pick([
+    `ok garbage ${version}`,
+    `bad v${version}`,
+    `ok v${version} unlucky:${node};`,
+    `ok v${version}`,
+  ]);
+  return { apply: [manifest('File', 'app', { nodeSelector: {}, path: '/etc/app', content })] };
+}
+
 /** A change of a file whose content is in the object store. */
 export const objectChange = (chance: Chance, sha256: string): object => ({
   apply: [

@@ -1,4 +1,17 @@
-import { accepted, committed, pool, renderedChange, validated } from '#libs/testing';
+import type { NewFact } from '#libs/contracts';
+import {
+  accepted,
+  committed,
+  factOf,
+  heard,
+  pool,
+  reason,
+  renderedChange,
+  renderedNode,
+  reviewedNode,
+  silent,
+  validated,
+} from '#libs/testing';
 import { MINUTE, Scheduler } from './scheduler.fixture.js';
 
 const NAMES = ['n0', 'n1'];
@@ -17,11 +30,16 @@ interface Row {
 }
 const everywhere = (reason: string): readonly string[] => [reason, reason, reason];
 
-/** Another tool has taken n0, and c1 defers it. */
-function taken(): Scheduler {
+/** Two nodes of a pool that lets both change at once. */
+function edge(): Scheduler {
   const s = new Scheduler();
   s.given(accepted('c0', { apply: [pool('edge', 2)] }), renderedChange('c0', {}), validated('c0')).when();
-  s.given(committed('c0')).fleet(NAMES, { role: 'edge' });
+  return s.given(committed('c0')).fleet(NAMES, { role: 'edge' });
+}
+
+/** Another tool has taken n0, and c1 defers it. */
+function taken(): Scheduler {
+  const s = edge();
   s.asks({ op: 'pool.take', node: 'n0', owner: 'kured', reason: 'a new kernel', by: 'kured' });
   s.rolls('c1', NAMES);
   return s;
@@ -78,4 +96,28 @@ it('a node that was skipped counts as deferred when its change is committed, unt
   expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'succeeded', nodes: 2, applied: 1, deferred: 1 });
   s.applies('n0');
   expect(s.view('rollouts', 'c1')).toMatchObject({ phase: 'succeeded', nodes: 2, applied: 2, deferred: 0 });
+});
+
+it('the view of an ended rollout is written again when a node is deferred by a later change, and when that ends', () => {
+  const s = edge();
+  s.given(renderedNode('n0', 'next'), reviewedNode('n0', 'next', [reason('missing-reference')])).nodeReports(
+    'n0',
+    'other',
+  );
+  s.given(silent('n0'));
+  s.rolls('c1', NAMES);
+  s.leaseEnds('n1', 'invalid');
+  s.given(
+    factOf('config.judged', { hash: 'c1-new', recipe: '', lease: 'n1-l1', change: 'c1', node: 'n1', knownBad: true }),
+  ).when();
+  s.given(heard('n0')).when();
+  const touched = (...facts: readonly NewFact[]): boolean => {
+    s.core.takeTouched(s.state);
+    s.given(...facts);
+    return s.core.takeTouched(s.state).has('rollouts/c1');
+  };
+  expect(touched(factOf('node.deferred', { node: 'n0', change: 'c2', reason: 'taken' }))).toBe(true);
+  expect(shown(s)).toEqual(everywhere('taken'));
+  expect(touched(renderedNode('n0', 'last'), reviewedNode('n0', 'last', [reason('missing-reference')]))).toBe(true);
+  expect(shown(s)).toEqual(['silent', 'silent', '']);
 });

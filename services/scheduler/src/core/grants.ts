@@ -2,10 +2,11 @@ import { nodeToken, type Action, type Drift, type Fragment } from '#libs/contrac
 import { applyMsOf, selectorOf, selects } from '#libs/manifests';
 import { policiesOf } from '#libs/rules';
 import type { SchedulerDraft } from './draft.js';
+import { firstToTry } from './first-try.js';
 import { changingIn, isUnavailable, mayRollBackBeyond, poolBudget, roomIn } from './indexes.js';
 import type { Plan, PlanNeed } from './inputs.js';
 import { dueNodes } from './retries.js';
-import { nodeOfPlace, poolPolicy, type NodeState, type State, type Want } from './state.js';
+import { nodeOf, nodeOfPlace, poolPolicy, type NodeState, type State, type Want } from './state.js';
 import { driftToCorrect, isKnownBad, keepsDrift, wantOf } from './want.js';
 
 /** The actions of a lease after an escalation: a machine is rebooted only after a drain. */
@@ -27,7 +28,8 @@ interface PlanCache {
  * Grants leases within the budgets of the pools. I1: at every grant, the unavailable nodes of the pool, including this
  * one, do not exceed its budget; except that one node may roll back beyond it while silent or unknown nodes hold units.
  * I2: no node gets a second lease. I3: no forward lease leads to a known-bad config. I6: a paused rollout grants no
- * forward lease. No more nodes get the forward leases of a change at once than its `maxUnavailable` allows.
+ * forward lease. No more nodes get the forward leases of a change at once than its `maxUnavailable` allows. Of the
+ * nodes that lack a committed config which no node has applied yet, one tries it first.
  */
 export function grantLeases(draft: SchedulerDraft, plans: ReadonlyMap<string, Plan>): void {
   const planning = { plans, policies: new Map<string, readonly Fragment[]>() };
@@ -81,7 +83,8 @@ function grantUnits(draft: SchedulerDraft, pool: string, planning: PlanCache): v
       const room = rooms.get(want.change) ?? roomFor(draft.state, want.change);
       rooms.set(want.change, room - 1);
       if (room <= 0) continue;
-    }
+    } else if (want?.kind === 'corrective' && firstToTry(draft.state, nodeOf(draft.state, name)) !== undefined)
+      continue;
     next.push(name);
   }
   for (const name of next) grant(draft, name, false, planning);
@@ -129,6 +132,7 @@ function grant(draft: SchedulerDraft, name: string, free: boolean, planning: Pla
   if (draft.full || node?.report === undefined) return false;
   const want = wantOf(state, node);
   if (want === undefined) return false;
+  if (want.kind === 'corrective' && firstToTry(state, node) !== undefined) return false;
   if (want.kind === 'forward' && (isKnownBad(state, want) || roomFor(state, want.change) <= 0)) return false;
   const from = node.report.hash;
   const shared = planNeed(state, node, from, want, planning);

@@ -1,6 +1,7 @@
 import { budgetOf, choosePool, DEFAULT_POOL, poolPolicies, poolsSelecting, type PoolPolicy } from '#libs/rules';
 import { fragmentId, nodeToken } from '#libs/contracts';
 import { viewKey, type Table } from '#libs/engine';
+import { isTrying } from './first-try.js';
 import { endDeferrals } from './frozen-rollout.js';
 import { isOpen, isUnanswered } from './lease.js';
 import {
@@ -163,10 +164,35 @@ const fresh: NodeIndex = (state, _, { node, report, leases: count }) => {
   else state.fresh.delete(node);
 };
 
-/** Ended rollouts that deferred the node. */
-const deferred: NodeIndex = (state, _, after) => {
+/** Ended rollouts that deferred the node. Their views show why it is deferred now. */
+const deferred: NodeIndex = (state, before, after) => {
+  if (before?.deferred !== after.deferred)
+    for (const change of state.deferredBy.get(after.node) ?? []) state.touched.add(viewKey('rollouts', change));
   if (after.deferred === undefined && state.deferredBy.has(after.node)) endDeferrals(state, after.node);
 };
+
+/** The nodes that have had the desired config with a recipe, and those that try it. */
+const firstTries: NodeIndex = (state, before, after) => {
+  const [had, has] = [recipeHadBy(before), recipeHadBy(after)];
+  if (had !== has) {
+    if (had !== undefined) state.having.set(had, (state.having.get(had) ?? 0) - 1);
+    if (has !== undefined) state.having.set(has, (state.having.get(has) ?? 0) + 1);
+  }
+  const [tried, tries] = [recipeTriedBy(before), recipeTriedBy(after)];
+  if (tried === tries) return;
+  if (tried !== undefined) putTrying(state, tried, (names) => names.filter((name) => name !== after.node));
+  if (tries !== undefined) putTrying(state, tries, (names) => [...names, after.node].sort());
+};
+const recipeHadBy = (node: NodeState | undefined): string | undefined =>
+  node?.joined === true && node.lastDesired === node.desired?.hash ? node.desired?.recipe : undefined;
+const recipeTriedBy = (node: NodeState | undefined): string | undefined =>
+  node !== undefined && recipeHadBy(node) === undefined && isTrying(node) ? node.desired?.recipe : undefined;
+
+function putTrying(state: State, recipe: string, change: (names: readonly string[]) => readonly string[]): void {
+  const names = change(state.trying.get(recipe) ?? []);
+  if (names.length > 0) state.trying.set(recipe, names);
+  else state.trying.delete(recipe);
+}
 
 /** The queues of pools. */
 const queues: NodeIndex = (state, _, after, sequence) => placeNode(state, after, sequence);
@@ -188,6 +214,7 @@ const NODE_INDEXES = [
   borrowed,
   fresh,
   deferred,
+  firstTries,
   queues,
   tallies,
 ] as const;

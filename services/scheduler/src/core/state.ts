@@ -307,6 +307,10 @@ export class State {
   readonly troubled = new SortedSet(this.undo);
   /** Nodes that wait for the time of their next try. */
   readonly backingOff = new SortedSet(this.undo);
+  /** Recipe → how many nodes have the desired config with it, or had it until they lost it. */
+  readonly having = new Table<string, number>(this.undo);
+  /** Recipe → the nodes that try the desired config with it, or have failed to apply it; sorted. */
+  readonly trying = new Table<string, readonly string[]>(this.undo);
   /** Nodes that are taken for a limited time. */
   readonly borrowed = new SortedSet(this.undo);
   /** Changes that are not ended. */

@@ -1,4 +1,5 @@
 import { driftOutlook } from '#libs/contracts';
+import { firstToTry, firstTryText } from './first-try.js';
 import { changingIn, isUnavailable, leasedBy, mayRollBackBeyond, poolBudget, roomIn } from './indexes.js';
 import type { Lease } from './lease.js';
 import { poolPolicy, rolloutOf, targetOf, type NodeState, type State } from './state.js';
@@ -157,6 +158,8 @@ function whyIdle(state: State, node: NodeState, base: Base): Why {
 }
 
 function whyWaiting(state: State, node: NodeState, base: Base): Why {
+  const first = wantOf(state, node)?.kind === 'corrective' ? firstToTry(state, node) : undefined;
+  if (first !== undefined) return { ...base, because: 'first-try', text: firstTryText(state, first), holders: [first] };
   const { unavailable } = state.poolSet(node.pool);
   const budget = poolBudget(state, node.pool);
   // A node that is already unavailable needs no further unit.

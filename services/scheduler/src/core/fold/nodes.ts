@@ -1,4 +1,4 @@
-import { viewKey, type Entry, type FactTable } from '#libs/engine';
+import { type Entry, type FactTable } from '#libs/engine';
 import { MOST_INCARNATION_JUMP, type FactOf, type takenReport } from '#libs/contracts';
 import { sameLabels } from '#libs/manifests';
 import { assignPool, putNode, reassignShared } from '../indexes.js';
@@ -66,7 +66,6 @@ export const NODE_FACTS: FactTable<State> = {
     const node = nodeOf(state, name);
     const retry = change === '' && node.lease === undefined ? laterThan(node, entry.readMs) : node.retry;
     patchNode(state, name, entry, { deferred: reason, retry });
-    touchDeferring(state, name);
   },
   'node.skipped': (state, { node, by }, entry) => {
     patchNode(state, node, entry, { skippedBy: by });
@@ -107,12 +106,6 @@ function deferAgain(state: State, name: string, entry: Entry, reason: string): v
   const target = change === undefined ? undefined : state.targets.get(targetKey(change, name));
   if (change !== undefined && target?.deferred !== undefined) patchTarget(state, change, name, { deferred: reason });
   patchNode(state, name, entry, { deferred: reason });
-  touchDeferring(state, name);
-}
-
-/** The views of ended rollouts show why they have deferred a node. */
-function touchDeferring(state: State, name: string): void {
-  for (const change of state.deferredBy.get(name) ?? []) state.touched.add(viewKey('rollouts', change));
 }
 
 /** Nobody waits for the node's report any more. Its unit may become free later. */
