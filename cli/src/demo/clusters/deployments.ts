@@ -4,6 +4,8 @@ import { BAD } from './scene.js';
 const DEPLOYMENTS = '/apis/apps/v1/deployments';
 const pathOf = (namespace: string, name: string): string => `/apis/apps/v1/namespaces/${namespace}/deployments/${name}`;
 const AGAIN_MS = 200;
+/** Pods take a while to start. So it shows if two clusters change at once. */
+const PODS_MS = 500;
 
 interface Deployment extends KubeObject {
   readonly metadata: KubeObject['metadata'] & { readonly generation?: number };
@@ -56,6 +58,8 @@ export class Deployments {
     if (this.done.get(uid) === generation) return;
     this.done.set(uid, generation);
     this.onEvent('changed');
+    await new Promise((resolve) => setTimeout(resolve, PODS_MS));
+    if (this.isStopped || this.done.get(uid) !== generation) return;
     const isReady = imageOf(deployment) !== BAD;
     // Before others can know it: so this comes before what they do then.
     if (isReady) this.onEvent('ready');
