@@ -114,8 +114,8 @@ else
       await reader.areReady('prod-1.default');
     });
 
-    test('no command of the page was left out without a reason', () => {
-      expect(blocks).toEqual([]);
+    test('the commands after that succeed too, and none was left out without a reason', async () => {
+      for (const block of blocks.splice(0)) await reader.runBlock(block);
       expect(guide.blocks.filter((block) => whyNot(block) !== undefined)).toHaveLength(Object.keys(NOT_RUN).length);
     });
   });
