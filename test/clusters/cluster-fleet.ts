@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connectFleet, type FleetClient } from '#libs/client';
@@ -27,14 +27,17 @@ export class ClusterFleet {
 
   static async start(
     all: readonly LeanCluster[],
-    startApplier = true,
-    services: readonly string[] = SERVICES,
+    { startApplier = true, services = SERVICES as readonly string[], names = [] as readonly string[] } = {},
   ): Promise<ClusterFleet> {
     const folder = mkdtempSync(join(tmpdir(), 'sluice-clusters-'));
     mkdirSync(join(folder, 'logs'));
     const server = await startNatsServer();
     const clusters = await Promise.all(
-      all.map(async (cluster, i) => ({ name: `c-${i + 1}`, cluster, proxy: await TcpProxy.to(cluster.port) })),
+      all.map(async (cluster, i) => ({
+        name: names[i] ?? `c-${i + 1}`,
+        cluster,
+        proxy: await TcpProxy.to(cluster.port),
+      })),
     );
     const env = { ...process.env, NATS_URL: server.url, NO_COLOR: '1', USER: 'somebody', SLUICE_SILENT_SECONDS: '4' };
     const processes = new Processes(join(folder, 'logs'), env);
@@ -54,8 +57,24 @@ export class ClusterFleet {
   }
 
   writeInventory(names: readonly string[]): void {
-    const entries = names.map((name) => ({ name, labels: { kind: 'cluster' }, kubeconfigFile: `${name}.kubeconfig` }));
+    const entries = names.map((name) => ({
+      name,
+      labels: { kind: 'cluster', name },
+      kubeconfigFile: `${name}.kubeconfig`,
+    }));
     writeFileSync(join(this.folder, 'clusters.yaml'), JSON.stringify({ clusters: entries }));
+  }
+
+  /** As a person would: the new file takes the place of the old one. */
+  replaceKubeconfig(name: string, kubeconfig: string): void {
+    const file = join(this.folder, `${name}.kubeconfig`);
+    writeFileSync(`${file}.new`, kubeconfig);
+    renameSync(`${file}.new`, file);
+  }
+
+  /** What a process has logged. */
+  log(name: string): string {
+    return readFileSync(join(this.folder, 'logs', `${name}.log`), 'utf8');
   }
 
   startApplier(name: string): void {

@@ -18,7 +18,7 @@ const objects = (...list: readonly object[]): object => ({
 describeOnClusters('clusters, with the scheduler on the page about the protocol', 2, (lean) => {
   let fleet: ClusterFleet;
   beforeAll(async () => {
-    fleet = await ClusterFleet.start(lean(), true, SERVICES_BESIDE);
+    fleet = await ClusterFleet.start(lean(), { services: SERVICES_BESIDE });
     await startOtherScheduler(fleet.processes, fleet.folder, fleet.server.url);
   });
   afterAll(() => fleet?.close());

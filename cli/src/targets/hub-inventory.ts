@@ -58,10 +58,13 @@ function follow(
     const listing = clustersOf({ clusters, own, credentials, clusterId, serverIn, before });
     before = listing.servers;
     onChange({
-      targets: listing.clusters.map(({ unavailable, ...cluster }) => ({
-        ...clusterTarget(cluster, timing),
-        unavailable,
-      })),
+      targets: [
+        ...listing.clusters.map(({ unavailable, ...cluster }) => ({ ...clusterTarget(cluster, timing), unavailable })),
+        ...listing.unusable.map((cluster) => ({
+          ...clusterTarget({ ...cluster, kubeconfig: '' }, timing),
+          unavailable: cluster.problem,
+        })),
+      ],
       problems: listing.problems,
       nodes: listing.nodes,
     });

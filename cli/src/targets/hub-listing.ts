@@ -27,8 +27,16 @@ export interface ListedCluster {
   readonly unavailable: string | undefined;
 }
 
+/** A cluster whose kubeconfig must not be used. It was perhaps served before, and must end what was begun there. */
+export interface UnusableCluster {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly problem: string;
+}
+
 export interface HubListing {
   readonly clusters: readonly ListedCluster[];
+  readonly unusable: readonly UnusableCluster[];
   readonly problems: readonly InventoryProblem[];
   readonly nodes: ReadonlyMap<string, ExistingNode>;
   /** Which node has the kubeconfig of each API server. */
@@ -45,6 +53,7 @@ export function clustersOf(hub: HubState): HubListing {
   const problems: InventoryProblem[] = [];
   const nodes = new Map<string, ExistingNode>();
   const candidates: Candidate[] = [];
+  const unusable: UnusableCluster[] = [];
   const list = (found: Found): void => {
     const { object, node } = found;
     const problem = (reason: string, todo: string): void => void problems.push({ object, reason, todo });
@@ -53,20 +62,24 @@ export function clustersOf(hub: HubState): HubListing {
     if (found.secret === undefined) return;
     const kubeconfig = KEYS.map((key) => found.secret?.data[key] ?? '').find((text) => text.trim() !== '');
     const where = `Secret ${found.secret.name}`;
+    const labels = { ...found.labels, [INVENTORY_LABEL]: hub.clusterId, [NAMESPACE_LABEL]: found.namespace };
+    const refuse = (reason: string, todo: string): void => {
+      problem(reason, todo);
+      unusable.push({ name: node, labels, problem: reason });
+    };
     if (kubeconfig === undefined)
-      return problem(`the ${where} has no key ${KEYS.join(' or ')}, or it is empty`, 'put a kubeconfig there');
+      return refuse(`the ${where} has no key ${KEYS.join(' or ')}, or it is empty`, 'put a kubeconfig there');
     try {
       const server = hub.serverIn(kubeconfig);
-      const labels = { ...found.labels, [INVENTORY_LABEL]: hub.clusterId, [NAMESPACE_LABEL]: found.namespace };
       candidates.push({ name: node, labels, kubeconfig, unavailable: found.unready, object, server });
     } catch (error) {
-      problem(`the kubeconfig in the ${where} cannot be used: ${(error as Error).message}`, `correct the ${where}`);
+      refuse(`the kubeconfig in the ${where} cannot be used: ${(error as Error).message}`, `correct the ${where}`);
     }
   };
   for (const cluster of [...hub.clusters.values()].sort(byName)) list(ofCluster(cluster, hub, problems));
   for (const found of ofSecrets(hub, problems)) list(found);
-  const { clusters, servers } = withOwnServers(candidates, hub.before, problems);
-  return { clusters, problems, nodes, servers };
+  const { clusters, servers } = withOwnServers(candidates, hub.before, { problems, unusable });
+  return { clusters, unusable, problems, nodes, servers };
 }
 
 /** What may become a node. Without a Secret, it is waited for. */
@@ -154,7 +167,7 @@ const secondSecret = ({ namespace, name }: KubeSecret, cluster: string, used: st
 function withOwnServers(
   candidates: readonly Candidate[],
   before: ReadonlyMap<string, string>,
-  problems: InventoryProblem[],
+  { problems, unusable }: { readonly problems: InventoryProblem[]; readonly unusable: UnusableCluster[] },
 ): { readonly clusters: readonly ListedCluster[]; readonly servers: ReadonlyMap<string, string> } {
   const clusters: ListedCluster[] = [];
   const servers = new Map<string, string>();
@@ -165,15 +178,16 @@ function withOwnServers(
       const { object: _, server: __, ...cluster } = keeper;
       clusters.push(cluster);
     }
-    for (const { object, name } of all.filter((one) => one !== keeper))
+    for (const { object, name, labels } of all.filter((one) => one !== keeper)) {
+      const others = all.filter((other) => other.name !== name).map((other) => other.object);
+      const reason = `its kubeconfig is for the API server ${server}, as that of ${others.join(', ')}`;
       problems.push({
         object,
-        reason: `its kubeconfig is for the API server ${server}, as that of ${all
-          .filter((other) => other.name !== name)
-          .map((other) => other.object)
-          .join(', ')}`,
+        reason,
         todo: 'correct the kubeconfig that is for another cluster, or delete one of them',
       });
+      unusable.push({ name, labels, problem: reason });
+    }
   }
   return { clusters, servers };
 }

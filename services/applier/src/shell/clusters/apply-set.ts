@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { APPLY_SET, groupKindOf, type KubeManifest } from '#libs/manifests/lean';
 import type { LiveObject } from '#libs/kube/lean';
-import { RefusedError } from '../ports.js';
+import { RefusedError, UnreachableError } from '../ports.js';
 import { isOvertaken, refusalFrom, type ClusterCalls } from './cluster-calls.js';
+import { CONFIG_MAPS, isOwnedBy, otherCluster, ownerIn } from './cluster-owner.js';
 import { MANAGER } from './field-sets.js';
 
 const { name, namespace } = APPLY_SET;
@@ -15,7 +16,6 @@ export const PART_OF = 'applyset.kubernetes.io/part-of';
 const KINDS = 'applyset.kubernetes.io/contains-group-kinds';
 const NAMESPACES = 'applyset.kubernetes.io/additional-namespaces';
 
-const CONFIG_MAPS = { root: '/api/v1', plural: 'configmaps', isNamespaced: true } as const;
 const TRIES = 5;
 
 /**
@@ -24,15 +24,28 @@ const TRIES = 5;
  */
 export class ApplySetParent {
   private written = '';
+  /** Whether this has read that the cluster is that of the node, or that it may become it. */
+  private isChecked = false;
 
   constructor(
     private readonly calls: ClusterCalls,
-    private readonly node: string,
+    readonly node: string,
   ) {}
 
   /** Throws Refused if another node manages this cluster. */
   async requireOwn(): Promise<void> {
     checkOwner(await this.read(), this.node);
+    this.isChecked = true;
+  }
+
+  /**
+   * Whether what Sluice has applied is known to be in this cluster. The kubeconfig may have been replaced by one for
+   * another cluster since it was applied. Throws Unreachable if another node manages this cluster.
+   */
+  async isOwn(): Promise<boolean> {
+    if (this.isChecked) return true;
+    this.isChecked = isOwnedBy(await this.read(), this.node);
+    return this.isChecked;
   }
 
   /**
@@ -49,6 +62,8 @@ export class ApplySetParent {
     if (this.written === text) return;
     for (let tries = 1; ; tries++) {
       const found = await this.read();
+      // Another process has begun this. If it has noted nothing here, it has applied nothing here.
+      if (!this.isChecked && !isOwnedBy(found, this.node)) throw new UnreachableError(otherCluster(this.node));
       checkOwner(found, this.node);
       const noted = (key: string): readonly string[] =>
         areAll ? [] : (found?.metadata.annotations?.[key] ?? '').split(',').filter((part) => part !== '');
@@ -94,7 +109,7 @@ export class ApplySetParent {
 }
 
 function checkOwner(found: LiveObject | undefined, node: string): void {
-  const owner = (found?.['data'] as Readonly<Record<string, string>> | undefined)?.['node'];
+  const owner = ownerIn(found);
   if (owner === undefined || owner === node) return;
   throw new RefusedError(
     'node',

@@ -3,8 +3,9 @@ import type { Config, ConfigEntry } from '#libs/contracts';
 import { groupKindOf, type KubeManifest } from '#libs/manifests/lean';
 import type { LiveObject } from '#libs/kube/lean';
 import type { Json, Original, Originals } from '../../core/index.js';
-import { RefusedError, type Backend, type CheckContext } from '../ports.js';
+import { RefusedError, UnreachableError, type Backend, type CheckContext } from '../ports.js';
 import type { ApplySetParent } from './apply-set.js';
+import { otherCluster } from './cluster-owner.js';
 import { conflictsIn, isOfNamespace, refusalFrom, type FieldConflict } from './cluster-calls.js';
 import { idInKey, KUBE_OBJECTS, objectOf, objectsIn, resources, type ObjectEntry } from './cluster-kinds.js';
 import { conflictRefusal, requireScope, type ClusterObjects } from './cluster-objects.js';
@@ -75,7 +76,13 @@ export class ClusterBackend implements Backend {
 
   async restore(key: string, { was }: Original): Promise<void> {
     this.watches.forget(idInKey(key));
-    await this.objects.restore(packedOf(was));
+    const former = packedOf(was);
+    if (!(await this.parent.isOwn())) {
+      // The lease ended before anything was applied, or this is another cluster.
+      if ((await this.objects.differsFromFormer(former)) === undefined) return;
+      throw new UnreachableError(otherCluster(this.parent.node));
+    }
+    await this.objects.restore(former);
   }
 
   async differsFromOriginal(_key: string, was: Json): Promise<string | undefined> {

@@ -1,5 +1,7 @@
 import { KubeError, type ClusterApi } from '#libs/kube/lean';
+import { APPLY_SET } from '#libs/manifests/lean';
 import { RefusedError, UnreachableError } from '../ports.js';
+import { CONFIG_MAPS, isOwnedBy } from './cluster-owner.js';
 import type { Reach } from '../targets/reach.js';
 import type { TargetStorage } from '../targets/target-storage.js';
 
@@ -9,19 +11,23 @@ const IN_TROUBLE: readonly number[] = [429, 502, 503, 504];
 /** Calls the API server of one cluster. Each call has a timeout. */
 export class ClusterCalls {
   constructor(
-    private readonly api: ClusterApi,
+    /** Undefined if the kubeconfig cannot be used. Then the cluster never answers. */
+    private readonly api: ClusterApi | undefined,
     private readonly reach: Pick<Reach, 'call'>,
     private readonly storage: Pick<TargetStorage, 'fence'>,
   ) {}
 
   /** Fails at once while the cluster is known not to answer. Throws KubeError if it refuses. */
   read<T>(work: (api: ClusterApi) => Promise<T>): Promise<T> {
-    return this.reach.call(() => heard(this.api, work));
+    return this.reach.call(() => {
+      if (this.api === undefined) throw new Error('a cluster without a usable kubeconfig was called');
+      return heard(this.api, work);
+    });
   }
 
   /** Definitions were removed or replaced. */
   forgetKinds(): void {
-    this.api.forgetKinds();
+    this.api?.forgetKinds();
   }
 
   /** Only while this copy owns the cluster. */
@@ -45,6 +51,17 @@ export const askReady = (api: ClusterApi): Promise<void> =>
       throw error;
     }
   });
+
+/** Whether the cluster says that it is that of the node. Throws Unreachable if it is that of another one. */
+export const askOwner = async (api: ClusterApi, node: string): Promise<boolean> => {
+  try {
+    return isOwnedBy(await heard(api, () => api.read(CONFIG_MAPS, APPLY_SET.name, APPLY_SET.namespace)), node);
+  } catch (error) {
+    // A change says which right is missing.
+    if (error instanceof KubeError && error.code === 403) return true;
+    throw error;
+  }
+};
 
 async function heard<T>(api: ClusterApi, work: (api: ClusterApi) => Promise<T>): Promise<T> {
   try {

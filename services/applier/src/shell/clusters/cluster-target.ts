@@ -11,9 +11,11 @@ import { Reach, type OnReachChange } from '../targets/reach.js';
 import type { OpenTarget, Target } from '../targets/run-target.js';
 import { TargetProbes } from '../targets/target-probes.js';
 import { CALL_TIMEOUT_MS, type TargetStorage } from '../targets/target-storage.js';
+import { UnreachableError } from '../ports.js';
 import { ApplySetParent } from './apply-set.js';
+import { otherCluster } from './cluster-owner.js';
 import { ClusterBackend } from './cluster-backend.js';
-import { askReady, ClusterCalls } from './cluster-calls.js';
+import { askOwner, askReady, ClusterCalls } from './cluster-calls.js';
 import { CLUSTER_KINDS, FLUX_SYNC, KUBE_OBJECTS } from './cluster-kinds.js';
 import { ClusterObjects } from './cluster-objects.js';
 import { ObjectWatches } from './object-watches.js';
@@ -25,17 +27,19 @@ export interface Cluster {
   readonly labels: Readonly<Record<string, string>>;
   /** The content of a kubeconfig. It must not refer to commands or files. */
   readonly kubeconfig: string;
+  /** Why the kubeconfig must not be used. The cluster then does not answer, and this is the reason. */
+  readonly problem?: string | undefined;
 }
 
 /** A cluster as a target of an applier. */
-export function clusterTarget({ name, labels, kubeconfig }: Cluster, timing: Timing): Target {
+export function clusterTarget({ name, labels, kubeconfig, problem }: Cluster, timing: Timing): Target {
   return {
     node: name,
     labels,
-    settings: kubeconfig,
+    settings: problem === undefined ? kubeconfig : `not usable: ${problem}`,
     capabilities: CLUSTER_CAPABILITIES,
     kinds: CLUSTER_KINDS,
-    open: (storage, onChange, onDrift) => open({ name, kubeconfig, timing, storage, onChange, onDrift }),
+    open: (storage, onChange, onDrift) => open({ name, kubeconfig, problem, timing, storage, onChange, onDrift }),
   };
 }
 
@@ -53,20 +57,25 @@ const EXPRESSIONS = new Expressions();
 interface Opening {
   readonly name: string;
   readonly kubeconfig: string;
+  readonly problem: string | undefined;
   readonly timing: Timing;
   readonly storage: TargetStorage;
   readonly onChange: OnReachChange;
   readonly onDrift: () => void;
 }
 
-async function open({ name, kubeconfig, timing, storage, onChange, onDrift }: Opening): Promise<OpenTarget> {
-  const { clock, checkMs, logger } = timing;
-  const log = logger === undefined ? {} : { logger: named(logger, name) };
-  const api = await ClusterApi.open({ kubeconfig, timeoutMs: CALL_TIMEOUT_MS, ...log });
+async function open(opening: Opening): Promise<OpenTarget> {
+  const { name, timing, storage, onChange, onDrift } = opening;
+  const { clock, checkMs } = timing;
+  const api = await apiOf(opening);
   const ending = new AbortController();
-  const reach = new Reach({ ask: () => askReady(api), onChange, everyMs: checkMs });
-  const calls = new ClusterCalls(api, reach, storage);
-  const watches = new ObjectWatches(api, onDrift);
+  const ask = typeof api === 'string' ? () => Promise.reject(new UnreachableError(api)) : askOwn(api, name, storage);
+  const reach = new Reach({ ask, onChange, everyMs: checkMs });
+  // It never answers. What was begun there ends now, with this reason.
+  if (typeof api === 'string') await reach.look();
+  const usable = typeof api === 'string' ? undefined : api;
+  const calls = new ClusterCalls(usable, reach, storage);
+  const watches = new ObjectWatches(usable ?? { follow: () => () => undefined }, onDrift);
   const objects = new ClusterObjects(calls, watches);
   const backend = new ClusterBackend(objects, watches, new ApplySetParent(calls, name));
   const probes = new TargetProbes(reach, clock, ending.signal, { kube: objects, expressions: EXPRESSIONS });
@@ -88,8 +97,35 @@ async function open({ name, kubeconfig, timing, storage, onChange, onDrift }: Op
     close: async () => {
       ending.abort();
       watches.stop();
-      await api.close();
+      await usable?.close();
     },
+  };
+}
+
+/** The API of the cluster, or why the kubeconfig cannot be used. */
+async function apiOf({ name, kubeconfig, problem, timing: { logger } }: Opening): Promise<ClusterApi | string> {
+  if (problem !== undefined) return problem;
+  const log = logger === undefined ? {} : { logger: named(logger, name) };
+  try {
+    return await ClusterApi.open({ kubeconfig, timeoutMs: CALL_TIMEOUT_MS, ...log });
+  } catch (error) {
+    if (error instanceof Error && error.name === 'KubeConfigError') return error.message;
+    throw error;
+  }
+}
+
+/**
+ * Asks whether the cluster is ready, and once, after it was opened, whether it is still the cluster that has what was
+ * applied: the kubeconfig may have been replaced.
+ */
+function askOwn(api: ClusterApi, node: string, { journal }: TargetStorage): () => Promise<void> {
+  const hasObjects = Object.keys(journal.originals).length > 0;
+  let isKnown = !hasObjects && journal.work === undefined;
+  return async () => {
+    await askReady(api);
+    if (isKnown) return;
+    if (!(await askOwner(api, node)) && hasObjects) throw new UnreachableError(otherCluster(node));
+    isKnown = true;
   };
 }
 

@@ -69,7 +69,12 @@ export class ClusterScene {
     return this.cluster.api;
   }
 
-  async start(owner = 'one', kubeconfig = this.cluster.kubeconfig()): Promise<RunningTarget> {
+  /** `onUnusable` is called with the reason whenever the cluster ceases to answer. */
+  async start(
+    owner = 'one',
+    kubeconfig = this.cluster.kubeconfig(),
+    onUnusable: (reason: string) => void = () => undefined,
+  ): Promise<RunningTarget> {
     const target = clusterTarget({ name: 'c-1', labels: {}, kubeconfig }, { clock: this.clock, checkMs: 500 });
     const running = await runTarget({
       target,
@@ -79,7 +84,7 @@ export class ClusterScene {
       folder: join(this.folder, owner),
       clock: this.clock,
       random: () => 0.5,
-      log: SILENT,
+      log: { ...SILENT, warn: (fields) => 'reason' in fields && onUnusable(String(fields.reason)) },
       version: '1',
       heartbeatMs: 20,
       // Only a watch finds drift in time.
