@@ -1,15 +1,14 @@
 import type { KubeConfig } from '@kubernetes/client-node';
 import { monotonicMs, SILENT, Turns, type Logger } from '#libs/process';
 import { KubeUnreachableError, refusalOf } from './errors.js';
+import { FixedClients, isOfSharing, RenewedClients, type HttpClients, type Undici } from './http-clients.js';
 import { parseKubeconfig } from './kubeconfig-text.js';
 import { loadClient, readKubeconfig, type Client } from './kubeconfig.js';
 import type { RawList, RawObject } from './objects.js';
 import { MissingRights, rightOf, rightWords } from './request-rights.js';
 import { Slowness } from './slowness.js';
 
-type Undici = typeof import('undici');
-type Dispatcher = import('undici').Dispatcher;
-type Response = import('undici').Response;
+type Answer = Awaited<ReturnType<Undici['request']>>;
 
 export interface KubeOptions {
   /** A kubeconfig file. Default: the one that kubectl would use, or the pod's service account. */
@@ -44,8 +43,6 @@ export interface KubeRequest {
 const DEFAULT_TIMEOUT_MS = 20_000;
 /** Each eviction takes a connection, and more of them do not make an API server faster. */
 const ASKED_AT_ONCE = 32;
-/** Certificates are renewed while a service runs, so they are read again after this time. */
-const DISPATCHER_MS = 5 * 60_000;
 const PAGE = 500;
 const MERGE_PATCH = 'application/merge-patch+json';
 /** Shown in managedFields, so that everyone sees which fields Sluice has set. */
@@ -54,8 +51,6 @@ export const FIELD_MANAGER = 'sluice';
 /** A connection to one API server. Unlike the client library, it keeps HTTP connections open. */
 export class KubeConnection {
   private readonly rights: MissingRights;
-  private dispatcher: { readonly of: Dispatcher; readonly sinceMs: number } | undefined;
-
   private readonly turns = new Turns(ASKED_AT_ONCE);
   private readonly slowness = new Slowness();
   private lapsing: NodeJS.Timeout | undefined;
@@ -66,6 +61,7 @@ export class KubeConnection {
     private readonly client: Client,
     private readonly undici: Undici,
     private readonly config: KubeConfig,
+    private readonly clients: HttpClients,
     private readonly options: KubeOptions,
   ) {
     this.timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
@@ -80,7 +76,9 @@ export class KubeConnection {
       options.content === undefined
         ? readKubeconfig(client, options.kubeconfig, options.env ?? process.env, options.context)
         : parseKubeconfig(client, options.content);
-    return new KubeConnection(client, undici, config, options);
+    const clients =
+      options.content === undefined ? new RenewedClients(client, config) : new FixedClients(client, undici, config);
+    return new KubeConnection(client, undici, config, clients, options);
   }
 
   get server(): string {
@@ -94,18 +92,22 @@ export class KubeConnection {
 
   /** The JSON of the answer. Throws KubeError if the server refuses, KubeUnreachableError if it does not answer. */
   ask(request: KubeRequest): Promise<unknown> {
-    return request.isOfMany === true ? this.turns.take(() => this.perform(request)) : this.perform(request);
+    if (request.isOfMany === true) return this.turns.take(() => this.perform(request, 0));
+    const askedMs = monotonicMs();
+    return this.clients.inTurn(() => this.perform(request, monotonicMs() - askedMs));
   }
 
-  private perform(request: KubeRequest): Promise<unknown> {
-    const timeoutMs = Math.min(this.timeoutMs, request.timeoutMs ?? Infinity);
+  private async perform(request: KubeRequest, waitedMs: number): Promise<unknown> {
+    // A caller that has only so much time has less now.
+    const timeoutMs = Math.min(this.timeoutMs, (request.timeoutMs ?? Infinity) - waitedMs);
+    if (timeoutMs <= 0)
+      throw new KubeUnreachableError(`${this.server} was not asked in time, because this process is too busy`);
     const signal = AbortSignal.timeout(Math.max(1, Math.ceil(timeoutMs)));
     const startMs = monotonicMs();
-    return this.reached(async () => {
-      const response = await this.send(request, signal);
-      const text = await response.text();
+    return this.reached(signal, async () => {
+      const { answer, text } = await this.answerTo(request, signal);
       this.took(request, monotonicMs() - startMs);
-      this.judge(request, response, text);
+      this.judge(request, answer, text);
       if (request.isText === true) return text;
       return text === '' ? {} : (JSON.parse(text) as unknown);
     });
@@ -138,13 +140,13 @@ export class KubeConnection {
 
   /** Calls back with each line of the answer as it arrives. Resolves when the answer ends. */
   async lines(path: string, signal: AbortSignal, onLine: (line: string) => void): Promise<void> {
-    await this.reached(async () => {
+    await this.reached(signal, async () => {
       const request = { method: 'GET', path } as const;
-      const response = await this.send(request, signal);
-      this.judge(request, response, response.ok ? '' : await response.text());
+      const answer = await this.send(request, signal);
+      this.judge(request, answer, isOk(answer) ? '' : await answer.body.text());
       const decoder = new TextDecoder();
       let rest = '';
-      for await (const chunk of response.body ?? []) {
+      for await (const chunk of answer.body) {
         const lines = (rest + decoder.decode(chunk as Uint8Array, { stream: true })).split('\n');
         rest = lines.pop() ?? '';
         for (const line of lines) onLine(line);
@@ -153,10 +155,8 @@ export class KubeConnection {
   }
 
   async close(): Promise<void> {
-    const { dispatcher } = this;
     clearTimeout(this.lapsing);
-    this.dispatcher = undefined;
-    await dispatcher?.of.destroy();
+    await this.clients.close();
   }
 
   /** Reports slow answers, so that operators know what they are waiting for. */
@@ -185,44 +185,58 @@ export class KubeConnection {
     this.options.onSlow?.(undefined);
   }
 
-  private judge(request: KubeRequest, { ok, status, headers }: Response, text: string): void {
-    if (ok) return this.rights.granted(request);
-    const refusal = refusalOf(status, text, headers.get('retry-after'));
+  private judge(request: KubeRequest, answer: Answer, text: string): void {
+    if (isOk(answer)) return this.rights.granted(request);
+    const refusal = refusalOf(answer.statusCode, text, answer.headers['retry-after']?.toString() ?? null);
     if (refusal.lacksRight) this.rights.refused(request, refusal);
     throw refusal;
   }
 
-  private async send(
+  private async answerTo(
+    request: KubeRequest,
+    signal: AbortSignal,
+  ): Promise<{ readonly answer: Answer; readonly text: string }> {
+    const answer = await this.send(request, signal);
+    try {
+      return { answer, text: await answer.body.text() };
+    } catch (error) {
+      if (request.method !== 'GET' || !isOfSharing(error)) throw error;
+      const again = await this.sendOn(request, signal, false);
+      return { answer: again, text: await again.body.text() };
+    }
+  }
+
+  /** Only what has no consequences may be sent twice, and may share a connection. */
+  private async send(request: KubeRequest, signal: AbortSignal): Promise<Answer> {
+    if (request.method !== 'GET') return this.sendOn(request, signal, false);
+    try {
+      return await this.sendOn(request, signal, true);
+    } catch (error) {
+      if (isOfSharing(error)) return this.sendOn(request, signal, false);
+      throw error;
+    }
+  }
+
+  private async sendOn(
     { method, path, body, type = 'application/json' }: KubeRequest,
     signal: AbortSignal,
-  ): Promise<Response> {
-    const url = this.server.replace(/\/$/, '') + path;
-    const context = new this.client.RequestContext(url, this.client.HttpMethod.GET);
-    await this.config.applySecurityAuthentication(context);
-    const dispatcher = this.reused(context.getDispatcher() as Dispatcher | undefined);
-    return this.undici.fetch(url, {
+    shares: boolean,
+  ): Promise<Answer> {
+    const { headers, dispatcher } = await this.clients.for(shares);
+    return this.undici.request(this.server.replace(/\/$/, '') + path, {
       method,
       signal,
-      headers: { ...context.getHeaders(), accept: 'application/json', 'content-type': type, 'user-agent': 'sluice' },
+      headers: { ...headers, accept: 'application/json', 'content-type': type, 'user-agent': 'sluice' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       ...(dispatcher === undefined ? {} : { dispatcher }),
     });
   }
 
-  /** Reuses the dispatcher: the client library creates one for each request, and with it a connection. */
-  private reused(fresh: Dispatcher | undefined): Dispatcher | undefined {
-    const nowMs = monotonicMs();
-    if (this.dispatcher !== undefined && nowMs - this.dispatcher.sinceMs < DISPATCHER_MS) return this.dispatcher.of;
-    // Requests in progress finish on the old one.
-    void this.dispatcher?.of.close();
-    this.dispatcher = fresh === undefined ? undefined : { of: fresh, sinceMs: nowMs };
-    return fresh;
-  }
-
-  private async reached<T>(ask: () => Promise<T>): Promise<T> {
+  private async reached<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
     try {
       return await ask();
     } catch (error) {
+      if (signal.aborted && !isStop(signal)) this.clients.distrust();
       if (error instanceof Error && (error.name === 'KubeError' || error.name === 'KubeConfigError')) throw error;
       throw new KubeUnreachableError(
         `${this.server} ${isOfCertificate(error) ? 'presents a certificate that the CA in the kubeconfig cannot verify' : 'does not answer'}: ${wordsOf(error)}`,
@@ -232,16 +246,26 @@ export class KubeConnection {
   }
 }
 
-/** The codes of OpenSSL and Node.js for a certificate that is not trusted. */
-const isOfCertificate = (error: unknown): boolean =>
-  /CERT|UNABLE_TO_(GET|VERIFY)/.test((error as { readonly cause?: { readonly code?: string } }).cause?.code ?? '');
+const isOk = ({ statusCode }: Answer): boolean => statusCode >= 200 && statusCode < 300;
 
-/** undici says `fetch failed`, and the reason only in the cause. */
+/** The caller needs no answer any more, as opposed to having waited too long. */
+const isStop = ({ reason }: AbortSignal): boolean => (reason as { readonly name?: string }).name === 'AbortError';
+
+interface CodedError {
+  readonly message?: string;
+  readonly code?: string;
+}
+type ConnectionError = CodedError & { readonly cause?: CodedError };
+
+/** The codes of OpenSSL and Node.js for a certificate that is not trusted. */
+const isOfCertificate = (error: unknown): boolean => {
+  const { code, cause } = error as ConnectionError;
+  return /CERT|UNABLE_TO_(GET|VERIFY)/.test(code ?? cause?.code ?? '');
+};
+
+/** If several addresses were tried, there is only a code. Some errors of undici have the reason only in the cause. */
 function wordsOf(error: unknown): string {
-  const { message, cause } = error as Error & {
-    readonly cause?: { readonly message?: string; readonly code?: string };
-  };
-  // If several addresses were tried, there is only a code.
+  const { message, code, cause } = error as ConnectionError;
   const why = cause?.message || cause?.code || '';
-  return why === '' ? message : `${message}: ${why}`;
+  return [message || code || '', why].filter((text) => text !== '').join(': ');
 }

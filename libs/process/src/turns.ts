@@ -16,9 +16,32 @@ export class Turns {
     }
   }
 
+  /** The same, but work that takes longer than this goes on without keeping others from starting. */
+  start<T>(work: () => Promise<T>, mostMs: number): Promise<T> {
+    return new Promise((resolve, reject) => {
+      void this.take(() => {
+        const working = work();
+        working.then(resolve, reject);
+        return ended(working, mostMs);
+      });
+    });
+  }
+
   private release(): void {
     const next = this.waiting.shift();
     if (next === undefined) this.working -= 1;
     else next();
   }
+}
+
+/** Resolves when the work has ended, in whatever way, or after this time. */
+function ended(work: Promise<unknown>, mostMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, mostMs);
+    const end = (): void => {
+      clearTimeout(timer);
+      resolve();
+    };
+    work.then(end, end);
+  });
 }

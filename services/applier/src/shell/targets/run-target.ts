@@ -72,6 +72,8 @@ export interface TargetOptions {
 
 export interface RunningTarget {
   readonly node: string;
+  /** Resolves when it is known whether the target answers. */
+  readonly looked: Promise<unknown>;
   relabel(labels: Readonly<Record<string, string>>): void;
   /** Why it cannot be used now; undefined if it can. */
   setUnavailable(reason: string | undefined): void;
@@ -151,9 +153,10 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
     random,
     isAlive: () => opened.reach.answers && unavailable === undefined,
   });
-  void opened.reach.look().then((answers) => answers && unavailable === undefined && begin());
+  const looked = opened.reach.look().then((answers) => answers && unavailable === undefined && begin());
   return {
     node,
+    looked,
     relabel: (labels) => applier.hear({ kind: 'self', labels, capabilities: self.capabilities }),
     setUnavailable: (reason) => {
       if (reason === unavailable) return;

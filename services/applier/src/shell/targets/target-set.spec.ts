@@ -15,6 +15,7 @@ function setOfOne(): { readonly set: TargetSet; readonly heard: unknown[]; reado
     heard.push(labels);
     return {
       node,
+      looked: Promise.resolve(),
       relabel: (next) => void heard.push(next),
       setUnavailable: (reason) => void heard.push(reason),
       stop: () => Promise.resolve(),
@@ -53,6 +54,7 @@ it('claims a target that another copy took over again, but not at full speed', a
       if (claims < 4) setTimeout(onLost, 1);
       return Promise.resolve({
         node: 'f-1',
+        looked: Promise.resolve(),
         relabel: () => undefined,
         setUnavailable: () => undefined,
         stop: () => Promise.resolve(),
@@ -82,4 +84,53 @@ it('tells a target whether it can be used, until it leaves', async () => {
   set.announce('f-1');
   expect(heard).toEqual([{}, 'not ready', undefined]);
   expect(set.leads('f-1')).toBe(true);
+});
+
+it('starts a thousand targets a few at a time, and does not wait for those that do not answer', async () => {
+  jest.useFakeTimers();
+  try {
+    const answers: (() => void)[] = [];
+    const run = ({ node }: Target): Promise<RunningTarget> =>
+      Promise.resolve({
+        node,
+        looked: new Promise<void>((resolve) => answers.push(resolve)),
+        relabel: () => undefined,
+        setUnavailable: () => undefined,
+        stop: () => Promise.resolve(),
+      });
+    const set = new TargetSet({ shards: 1, run, log: quiet });
+    set.lead(0, true);
+    set.replace(Array.from({ length: 1_000 }, (_, i) => ({ ...target({}), node: `f-${i}` })));
+    await jest.advanceTimersByTimeAsync(10);
+    expect(answers.length).toBe(32);
+    for (const answer of answers.slice(0, 10)) answer();
+    await jest.advanceTimersByTimeAsync(10);
+    expect(answers.length).toBe(42);
+    await jest.advanceTimersByTimeAsync(20_000);
+    expect(answers.length).toBe(1_000);
+    await set.stop();
+  } finally {
+    jest.useRealTimers();
+  }
+});
+
+it('does not start a target that is not wanted any more when its turn comes', async () => {
+  let runs = 0;
+  const run = ({ node }: Target): Promise<RunningTarget> => {
+    runs += 1;
+    const looked = Promise.resolve();
+    return Promise.resolve({
+      node,
+      looked,
+      relabel: () => undefined,
+      setUnavailable: () => undefined,
+      stop: () => looked,
+    });
+  };
+  const set = new TargetSet({ shards: 1, run, log: quiet });
+  set.lead(0, true);
+  set.replace(Array.from({ length: 100 }, (_, i) => ({ ...target({}), node: `f-${i}` })));
+  set.replace([]);
+  await Promise.all(Array.from({ length: 100 }, (_, i) => set.settled(`f-${i}`)));
+  expect(runs).toBeLessThanOrEqual(32);
 });

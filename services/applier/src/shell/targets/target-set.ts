@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import { Turns } from '#libs/process';
 import type { Log } from '../../core/index.js';
 import type { RunningTarget, Target } from './run-target.js';
 
@@ -12,6 +13,12 @@ export interface TargetSetOptions {
 
 const AGAIN_FIRST_MS = 1_000;
 const AGAIN_LAST_MS = 60_000;
+/**
+ * How many targets start together, and how long one may keep the next from starting. A copy that leads a thousand
+ * targets from one moment to the next would otherwise be so busy with them that it loses its leadership again.
+ */
+const STARTED_AT_ONCE = 32;
+const START_MS = 500;
 /** Two copies that both believe that they lead must not take a target from each other at full speed. */
 const AFTER_LOSS_MS = 6_000;
 
@@ -21,6 +28,7 @@ export class TargetSet {
   private wanted: ReadonlyMap<string, Target> = new Map();
   private readonly slots = new Map<string, Slot>();
   private readonly stopping = new AbortController();
+  private readonly turns = new Turns(STARTED_AT_ONCE);
 
   constructor(private readonly options: TargetSetOptions) {}
 
@@ -66,7 +74,7 @@ export class TargetSet {
       const isOwn = target !== undefined && this.led.has(shardOf(node, shards));
       let slot = this.slots.get(node);
       if (slot === undefined && !isOwn) continue;
-      if (slot === undefined) this.slots.set(node, (slot = new Slot(this.options, this.stopping.signal)));
+      if (slot === undefined) this.slots.set(node, (slot = new Slot(this.options, this.turns, this.stopping.signal)));
       slot.want(isOwn ? target : undefined, target !== undefined);
       if (target === undefined) this.forgetWhenIdle(node, slot);
     }
@@ -104,6 +112,7 @@ class Slot {
 
   constructor(
     private readonly options: TargetSetOptions,
+    private readonly turns: Turns,
     /** Ends targets in the middle of their leases. */
     private readonly stopping: AbortSignal,
   ) {}
@@ -144,7 +153,7 @@ class Slot {
     this.ending = new AbortController();
     const { signal } = this.ending;
     try {
-      const running = await this.options.run(target, () => void this.lost(), signal);
+      const running = await this.start(target, signal);
       this.current = { target, running };
       this.failures = 0;
       // A claim may take as long as the lease of another copy.
@@ -155,6 +164,20 @@ class Slot {
       this.options.log.warn({ node, error: (error as Error).message }, 'the target cannot be served; trying again');
       await this.pause(Math.min(AGAIN_LAST_MS, AGAIN_FIRST_MS * 2 ** this.failures++));
     }
+  }
+
+  /** Rejects if the target is not wanted any more when its turn comes. */
+  private start(target: Target, signal: AbortSignal): Promise<RunningTarget> {
+    return new Promise((resolve, reject) => {
+      const run = async (): Promise<void> => {
+        if (signal.aborted) throw new Error('the applier was stopped');
+        const running = await this.options.run(target, () => void this.lost(), signal);
+        resolve(running);
+        await running.looked;
+      };
+      // One that waits for another copy, or does not answer, does not keep the others waiting.
+      this.turns.start(run, START_MS).catch(reject);
+    });
   }
 
   private async end(running: RunningTarget): Promise<void> {
