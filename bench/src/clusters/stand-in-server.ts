@@ -65,6 +65,8 @@ export class StandInServers {
     const { key, cert } = options;
     const server = createSecureServer({ key, cert, allowHTTP1: true, settings: { maxConcurrentStreams: 250 } });
     const all = new StandInServers(server, options);
+    // As kube-apiserver does, it leaves it to the client to end an idle connection.
+    Object.assign(server, { keepAliveTimeout: 0 });
     // What they have in common is enough.
     const serve = (request: unknown, response: unknown): void =>
       void all.serve(request as IncomingMessage, response as ServerResponse);
