@@ -53,6 +53,9 @@ async function run(context: PartContext): Promise<readonly Result[]> {
   await sleep(WINDOW_MS);
   const idleCpu = ((served.cpuMs - idleFrom) / WINDOW_MS) * 100;
   const idle = await ask(served.standIns, { do: 'look' });
+  context.say(
+    `idle: ${(((rss - few) * 1000) / (count - fewOf(count))).toFixed(0)} KB per cluster, ${rss.toFixed(0)} MB in all; ${idleCpu.toFixed(1)} % of a core; per minute ${verbsOf(idle.counts, count, 60_000 / WINDOW_MS)} and ${perCluster(idle.opened, count)} new connections; ${perCluster(idle.watches, count)} watches on ${perCluster(idle.connections, count)} connections`,
+  );
   const bare = startChild(context, 'bare-client.js');
   const some = await rollOuts(context, served, bare, BUDGET);
   const all = await rollOuts(context, served, bare, ALL);
