@@ -26,7 +26,7 @@ export interface HttpClients {
 
 /** Certificates are renewed while a service runs, so they are read again after this time. */
 const DISPATCHER_MS = 5 * 60_000;
-/** Requests at once on one HTTP/2 connection. Most API servers allow 100 to 250. More of them open another connection. */
+/** Requests at once on one HTTP/2 connection. API servers allow 100 to 250. More of them open another connection. */
 const STREAMS = 100;
 /**
  * Requests to all clusters that are sent together, and how long one may keep the next from being sent. If a thousand
