@@ -24,8 +24,6 @@ export class Machine {
   /** Undefined if there was no file. */
   running: string | undefined;
   private failed = false;
-  /** Somebody has repaired the unit by hand: it starts with any content. */
-  private isRepaired = false;
   /** The number of restarts. A restart has no effect if it was overtaken by another one, or by another disk. */
   private boots = 0;
 
@@ -35,12 +33,6 @@ export class Machine {
   booted(): void {
     this.boots += 1;
     this.start();
-  }
-
-  /** A target elsewhere cannot reboot, so its applier cannot get rid of a unit that does not start. A person can. */
-  repair(): void {
-    this.isRepaired = true;
-    this.failed = false;
   }
 
   act(action: Action): Refusal | undefined {
@@ -63,7 +55,7 @@ export class Machine {
 
   private start(): void {
     this.running = this.node.disk.files.get(UNIT_FILE);
-    this.failed = !this.isRepaired && !unitStartsWith(this.running);
+    this.failed = !unitStartsWith(this.running);
   }
 
   /**

@@ -132,7 +132,6 @@ export class SimTarget extends SimNode implements TargetHost {
       copy.stubbornUntilMs = 0;
       this.connect(copy);
     }
-    this.machine.repair();
     this.start();
   }
 

@@ -19,9 +19,15 @@ function together(a: readonly Action[], b: readonly Action[]): readonly Action[]
   return [...all.filter((action) => !isKnown(action)), ...ordered(all.filter(isKnown))];
 }
 
-/** The actions that an earlier rollback could not take. The next work has to take them, unless the machine rebooted. */
+/** An action as reasons and reports name it. */
+export const actionText = ({ kind, unit }: Action): string => `action ${kind}${unit === undefined ? '' : ` ${unit}`}`;
+
+/**
+ * The actions that an earlier rollback could not take. The next work has to take them, unless the machine rebooted, or
+ * they have failed for long: other changes must not fail because of these.
+ */
 const stillOutstanding = ({ outstanding }: Journal, bootId: string): readonly Action[] =>
-  outstanding?.bootId === bootId ? outstanding.actions : [];
+  outstanding?.bootId === bootId && outstanding.failing === undefined ? outstanding.actions : [];
 
 /** The actions after the items of a change. */
 export function forwardActions(work: ForwardWork, journal: Journal, bootId: string): readonly Action[] {

@@ -1,5 +1,7 @@
 import type { FailingProbe } from '#libs/contracts';
 import { dueProbes, failingProbes } from './health.js';
+import { actStep } from './actions.js';
+import { degradedUntil, failingActions, lastingFailures, pendingOf, stillFailing } from './failing-actions.js';
 import { leaseDemand } from './leases.js';
 import { nameOf } from './journal.js';
 import { itemStep, type Step } from './ports.js';
@@ -13,6 +15,8 @@ const LONGEST_WAIT_MS = 60_000;
 const REMAKE_STEP_MS = 30_000;
 /** What is not downloaded by then is continued by the next pass. */
 const REPAIR_FETCH_MS = 60_000;
+/** A lease has to wait for an action that is tried again, for half of this time. */
+const ACT_AGAIN_MS = 40_000;
 /** Drift checks and the like have to wait so long. */
 const PREFETCH_MS = 60_000;
 
@@ -25,6 +29,7 @@ export function idleStep(state: State, nowMs: number): Step {
     repairStep(state, nowMs) ??
     remakeStep(state, nowMs) ??
     driftStep(state, nowMs) ??
+    actAgainStep(state, nowMs) ??
     healthStep(state, nowMs) ??
     busStep(state, nowMs) ??
     prefetchStep(state, nowMs) ??
@@ -45,10 +50,28 @@ function repairStep(state: State, nowMs: number): Step | undefined {
     return { do: 'fetch-object', entry: withObject, untilMs: nowMs + REPAIR_FETCH_MS };
   const pass = restoreStep(state, config, nowMs);
   if (pass !== undefined) return pass;
-  const isWrong = whatIsWrong(state).length > 0 || needsReboot(journal.outstanding, memory.bootId);
-  return isWrong
-    ? undefined
-    : { do: 'write-journal', journal: repaired(state, stillManaged(journal.originals, config, kinds)) };
+  const failing = lastingFailures(state, nowMs);
+  const isWrong = whatIsWrong(state).length > 0 && failing.length === 0;
+  if (isWrong || needsReboot(journal.outstanding, memory.bootId)) return undefined;
+  const outstanding = failing.length === 0 ? undefined : pendingOf(failing, memory.bootId);
+  return {
+    do: 'write-journal',
+    journal: repaired(state, stillManaged(journal.originals, config, kinds), outstanding),
+  };
+}
+
+/** Tries actions again that keep failing. */
+function actAgainStep(state: State, nowMs: number): Step | undefined {
+  const { journal, memory, settings } = state;
+  const { outstanding } = journal;
+  if (!journal.sound || outstanding?.failing === undefined || nowMs < memory.repair.dueMs) return undefined;
+  const config = inHand(state, journal.inForce);
+  if (config === undefined) return loadStep(state, nowMs);
+  const action = outstanding.actions[memory.progress.acted];
+  if (action !== undefined)
+    return actStep(action, planTo(config, journal.originals, settings.kinds), nowMs, nowMs + ACT_AGAIN_MS);
+  const still = stillFailing(journal, outstanding.actions, memory.progress.failing);
+  return { do: 'write-journal', journal: { ...journal, outstanding: still } };
 }
 
 /** The first thing after a reboot: recreate the links and routes of the config in force. */
@@ -61,7 +84,7 @@ function remakeStep(state: State, nowMs: number): Step | undefined {
   if (config === undefined) return loadStep(state, nowMs);
   const actions = kinds.actionsAfterLoss?.(config) ?? [];
   // From now on it is repaired like after a failed rollback, also if the applier is killed in between.
-  if (actions.length > 0) return { do: 'write-journal', journal: lost(state, actions) };
+  if (actions.length > 0) return { do: 'write-journal', journal: lost(state, actions, degradedUntil(state, nowMs)) };
   const items = forgottenOf(planTo(config, journal.originals, kinds), kinds);
   const item = items[progress.done];
   if (item !== undefined) return itemStep(item, nowMs + REMAKE_STEP_MS);
@@ -203,10 +226,13 @@ const OTHER_WORDS_MS = 60_000;
 const OTHER_NUMBERS_MS = 3_600_000;
 
 /** The failing probes, if others are shown, or the same ones with other reasons. */
-function newlyFailing({ memory: { health, status } }: State, nowMs: number): readonly FailingProbe[] | undefined {
+function newlyFailing(
+  { journal, memory: { health, status } }: State,
+  nowMs: number,
+): readonly FailingProbe[] | undefined {
   const probes = health.isNew ? failingProbes(health) : undefined;
   if (probes === undefined) return undefined;
-  const [failing, shown] = [boundedProbes(probes), status?.failingProbes ?? []];
+  const [failing, shown] = [boundedProbes([...failingActions(journal), ...probes]), status?.failingProbes ?? []];
   const isOther = (part: (one: FailingProbe) => string): boolean => !sameTexts(failing.map(part), shown.map(part));
   if (isOther(({ probe }) => probe)) return failing;
   const waitMs = isOther(({ reason }) => reason.replace(/\d+/g, '')) ? OTHER_WORDS_MS : OTHER_NUMBERS_MS;
@@ -219,6 +245,7 @@ function wait(state: State, nowMs: number): Step {
   const dues = [
     nowMs + LONGEST_WAIT_MS,
     ...(journal.sound ? [memory.drift.dueMs, ...memory.health.dueMs.values()] : [memory.repair.dueMs]),
+    ...(failingActions(journal).length > 0 ? [memory.repair.dueMs] : []),
   ];
   if (nowMs < memory.bus.retryAtMs)
     return { do: 'wait', untilMs: Math.min(...dues.filter((due) => due > nowMs), memory.bus.retryAtMs) };

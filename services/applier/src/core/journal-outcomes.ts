@@ -1,5 +1,5 @@
 import { EMPTY_CONFIG } from '#libs/contracts';
-import { distance } from './chance.js';
+import { distance, draw } from './chance.js';
 import { type Health, intervalMs, newHealth } from './health.js';
 import { type Journal, mayBeWrittenLater, type Work } from './journal.js';
 import type { Refusal } from './ports.js';
@@ -48,6 +48,7 @@ export function journaled(state: State, journal: Journal, nowMs: number): State 
     journal.outstanding?.bootId !== state.journal.outstanding?.bootId
   )
     next = remember(next, { progress: START });
+  if (journal.outstanding !== state.journal.outstanding) next = actionsTried(next, journal, nowMs);
   const counts = undosBegun(journal);
   const noted = Object.keys(counts).filter((id) => counts[id] !== undosBegun(state.journal)[id]);
   if (noted.length > 0) next = progressed(next, { undoing: new Set([...next.memory.progress.undoing, ...noted]) });
@@ -67,7 +68,7 @@ export function journaled(state: State, journal: Journal, nowMs: number): State 
       absent: new Set(),
       progress: START,
       untidy: true,
-      repair: { count: 0, dueMs: nowMs + VIEW_LAG_MS },
+      repair: { count: 0, dueMs: nowMs + (journal.sound ? ACT_AGAIN_FIRST_MS : VIEW_LAG_MS) },
       drift: uncheckedDrift(memory.drift.round + 1, nowMs + state.settings.driftCheckMs),
     });
   }
@@ -91,6 +92,22 @@ function healthAfter(
   if (next.report?.kind !== 'applied') return newHealth(round, config, () => nowMs);
   const results = [...(progress.probes ?? []), ...(progress.others ?? [])];
   return newHealth(round, config, (probe) => nowMs + intervalMs(probe), results);
+}
+
+/** How long to wait until actions that keep failing are tried again. It doubles each time. */
+const ACT_AGAIN_FIRST_MS = 60_000;
+const ACT_AGAIN_LAST_MS = 3_600_000;
+
+function actionsTried(state: State, { outstanding }: Journal, nowMs: number): State {
+  const { repair, chance, health } = state.memory;
+  const { value, next } = draw(chance);
+  const ms = Math.min(ACT_AGAIN_LAST_MS, ACT_AGAIN_FIRST_MS * 2 ** repair.count) * (0.75 + value / 4);
+  return remember(state, {
+    chance: next,
+    progress: START,
+    repair: { count: outstanding?.failing === undefined ? 0 : repair.count + 1, dueMs: nowMs + ms },
+    health: { ...health, isNew: health.isNew || health.probes !== undefined },
+  });
 }
 
 const undosBegun = ({ work }: Journal): Readonly<Record<string, number>> =>

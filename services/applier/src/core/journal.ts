@@ -1,4 +1,4 @@
-import type { Action, LeaseKind, LeaseView, NodeReport, Verdict } from '#libs/contracts';
+import type { Action, FailingProbe, LeaseKind, LeaseView, NodeReport, Verdict } from '#libs/contracts';
 import { CONFIRM_SHARE } from '#libs/manifests/lean';
 
 /**
@@ -17,7 +17,10 @@ export interface Journal {
   readonly inForce: string;
   /** False after a failed rollback: the node does not fully have the config `inForce`. */
   readonly sound: boolean;
-  /** While `sound` is false: the actions that the rollback could not take. */
+  /**
+   * The actions that the last rollback could not take. The node is degraded until they are done or, if all else is
+   * restored, `failing`.
+   */
   readonly outstanding?: PendingActions | undefined;
   readonly lastDealt: LeaseResult | undefined;
   /** The commands that ran when the config in force was applied, as `Exec/<name>`. */
@@ -70,6 +73,13 @@ export interface PendingActions {
    * degraded.
    */
   readonly restartMs?: number | undefined;
+  /** A node that cannot reboot stays degraded because of these actions until then, by the clock of that boot. */
+  readonly degradedUntilMs?: number | undefined;
+  /**
+   * They have failed for that long, and everything else is restored: the node is unhealthy, and they are tried again at
+   * growing intervals.
+   */
+  readonly failing?: readonly FailingProbe[] | undefined;
   /** How often the machine has started before the content was restored, so that it needs one more reboot. */
   readonly startedTooEarly?: number | undefined;
 }

@@ -159,6 +159,6 @@ export function undone(state: State, dealt: LeaseResult, drift?: readonly string
     originals,
     extra: drift === undefined ? {} : { differences: drift },
     kind: drift === undefined ? undefined : 'drifted',
-    ...(sound || outstanding === undefined ? {} : { outstanding }),
+    outstanding,
   });
 }

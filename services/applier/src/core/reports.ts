@@ -30,8 +30,8 @@ export interface LeaseEnd extends LeaseResult {
   readonly kind?: ReportKind | undefined;
   /** The commands that ran, if the config was applied. */
   readonly ran?: readonly string[];
-  /** The actions that the rollback could not take. */
-  readonly outstanding?: PendingActions;
+  /** The actions that the rollback could not take, or that have failed for long. */
+  readonly outstanding?: PendingActions | undefined;
 }
 
 const KIND_OF: Readonly<Record<Exclude<Verdict, ''>, ReportKind>> = {
@@ -74,11 +74,11 @@ export const drifted = (state: State, differences: readonly string[]): Journal =
 /** The journal with a report of the probes of the config in force that fail; an empty list reports that all pass. */
 export const probed = (state: State, failingProbes: readonly FailingProbe[]): Journal =>
   withReport(state, state.journal, 'probed', { failingProbes });
-/** The journal after a retried rollback has succeeded. */
-export const repaired = (state: State, originals: Originals): Journal =>
+/** The journal after a retried rollback has succeeded, or all of it but actions that keep failing. */
+export const repaired = (state: State, originals: Originals, outstanding?: PendingActions): Journal =>
   withReport(
     state,
-    { ...state.journal, originals, sound: true, outstanding: undefined, madeIn: state.memory.bootId },
+    { ...state.journal, originals, sound: true, outstanding, madeIn: state.memory.bootId },
     'announced',
     {},
   );
@@ -90,12 +90,11 @@ export function remade(state: State, wrong: boolean): Journal {
 }
 
 /** The journal after everything was lost: it is applied again, and then these actions are taken. */
-export const lost = ({ journal, memory: { bootId } }: State, actions: readonly Action[]): Journal => ({
-  ...journal,
-  sound: false,
-  madeIn: bootId,
-  outstanding: { actions, bootId },
-});
+export const lost = (
+  { journal, memory: { bootId } }: State,
+  actions: readonly Action[],
+  until: Pick<PendingActions, 'degradedUntilMs'>,
+): Journal => ({ ...journal, sound: false, madeIn: bootId, outstanding: { actions, bootId, ...until } });
 
 /** Whether the services would refuse this incarnation: the node was removed, or the ledger is another. */
 export const isTooHigh = ({ journal, memory }: State): boolean =>

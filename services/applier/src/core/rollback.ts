@@ -1,6 +1,7 @@
 import type { Action, Config } from '#libs/contracts';
 import { actStep, rollbackActions, rebooting } from './actions.js';
 import { checkStep, exceptText, notUndoneIn, undoInRollback } from './commands.js';
+import { degradedUntil, failuresAsBefore, stillFailing, withFailing } from './failing-actions.js';
 import { nameOf, verdictOf, type RollbackWork, type Originals, type PendingActions } from './journal.js';
 import { probesOf, stillManaged, rollbackItems, rollbackTo } from './plan.js';
 import { guardStep, rollbackItemStep, type Item, type Step } from './ports.js';
@@ -123,7 +124,9 @@ function rebootMissing(state: State, work: RollbackWork): readonly string[] {
 function rollBackAgain(state: State, work: RollbackWork, managed: Originals, wrong: readonly string[], nowMs: number) {
   const { journal } = state;
   const { progress, bootId } = state.memory;
-  const restored = wrong.length === 0;
+  const failing = rebootMissing(state, work).length === 0 ? failuresAsBefore(state) : [];
+  const restored = wrong.length === 0 || failing.length > 0;
+  const actions = rollbackActions(work, journal, bootId);
   const left = notUndoneIn(work, progress);
   const escalation = work.failure.escalated;
   const passesAgain =
@@ -149,9 +152,14 @@ function rollBackAgain(state: State, work: RollbackWork, managed: Originals, wro
     originals: restored ? managed : journal.originals,
     notUndone: left,
     extra: { probe: work.failure.probe },
-    ...(restored
-      ? {}
-      : { outstanding: { actions: rollbackActions(work, journal, bootId), bootId, ...restartOf(state, work, nowMs) } }),
+    outstanding: restored
+      ? stillFailing(journal, actions, failing)
+      : {
+          actions: withFailing(journal, actions),
+          bootId,
+          ...restartOf(state, work, nowMs),
+          ...degradedUntil(state, nowMs),
+        },
     ...(escalation === undefined ? {} : { escalated: { ...escalation, to: work.to } }),
   });
 }

@@ -1,4 +1,12 @@
-import { EMPTY_CONFIG, REMOTE_APPLIER, type Config, type LeaseView, type StatusView } from '#libs/contracts';
+import {
+  EMPTY_CONFIG,
+  REMOTE_APPLIER,
+  type Action,
+  type Config,
+  type FailingProbe,
+  type LeaseView,
+  type StatusView,
+} from '#libs/contracts';
 import { draw, type Chance } from './chance.js';
 import { newHealth, type Health } from './health.js';
 import {
@@ -134,6 +142,13 @@ export interface Preparation {
   readonly trouble: string;
 }
 
+/** An action that fails, as a report says it. */
+export interface FailingAction extends FailingProbe {
+  readonly action: Action;
+  /** The target does not answer, so it is unknown whether the action fails. */
+  readonly unreachable: boolean;
+}
+
 /** The progress of one pass over the items. */
 export interface Progress {
   /** How many entries with an object were looked at by a pass that retries a rollback. */
@@ -141,6 +156,8 @@ export interface Progress {
   readonly done: number;
   readonly acted: number;
   readonly troubles: readonly string[];
+  /** The actions among these troubles. */
+  readonly failing: readonly FailingAction[];
   /** An action that failed, and that may be escalated to a reboot. */
   readonly escalating: Escalation | undefined;
   /** The unit of the escalated action was checked. */
@@ -174,6 +191,7 @@ export const START: Progress = {
   done: 0,
   acted: 0,
   troubles: [],
+  failing: [],
   escalating: undefined,
   unitRead: false,
   unitsReset: false,

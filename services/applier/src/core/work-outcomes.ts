@@ -1,6 +1,7 @@
 import { fragmentId, type Action, type ConfigEntry } from '#libs/contracts';
-import { mayRestart } from './actions.js';
+import { actionText, mayRestart } from './actions.js';
 import { distance } from './chance.js';
+import { lastingFailures } from './failing-actions.js';
 import { type Escalation, type Failure, failureOf } from './journal.js';
 import { type Difference, type Outcomes, type ProbeResult, type Refusal, UNNEEDED } from './ports.js';
 import { needsReboot, passedOver, startedEarly, whatIsWrong } from './rollback.js';
@@ -52,20 +53,22 @@ export function acted(state: State, action: Action, refusal: Refusal | undefined
   const { progress } = state.memory;
   const { work } = state.journal;
   if (refusal === undefined) return progressed(state, { acted: progress.acted + 1 });
-  const { kind, unit } = action;
-  const reason = `action ${kind}${unit === undefined ? '' : ` ${unit}`}: ${refusal.reason}`;
+  const { kind } = action;
+  const probe = actionText(action);
+  const reason = `${probe}: ${refusal.reason}`;
   const escalated: Escalation = { action, reason };
-  if (work === undefined)
-    return progressed(state, {
-      acted: progress.acted + 1,
-      troubles: [...progress.troubles, reason],
-      escalating: escalated,
-    });
+  const failing = { action, probe, reason: refusal.reason, unreachable: refusal.fault === 'unreachable' };
+  const goesOn = {
+    acted: progress.acted + 1,
+    troubles: [...progress.troubles, reason],
+    failing: [...progress.failing, failing],
+  };
+  if (work === undefined) return progressed(state, { ...goesOn, escalating: escalated });
   const canEscalate = kind !== 'reboot' && canReboot(state);
   if (work.phase === 'rolling-back') {
     if (canEscalate && work.rollbackEscalated === undefined && work.failure.escalated === undefined)
       return progressed(state, { escalating: escalated });
-    return progressed(state, { acted: progress.acted + 1, troubles: [...progress.troubles, reason] });
+    return progressed(state, goesOn);
   }
   const isFirst = canEscalate && work.escalated === undefined;
   if (isFirst && mayRestart(work)) return progressed(state, { escalating: escalated });
@@ -97,7 +100,8 @@ export function compared(state: State, differences: readonly Difference[], nowMs
     return journal.work.phase === 'rolling-back' ? progressed(next, passedOver(next, nowMs)) : next;
   if (startedEarly(state) !== undefined)
     return differences.length > 0 ? next : progressed(state, { startedWhole: true });
-  if (whatIsWrong(next).length === 0 && !needsReboot(journal.outstanding, memory.bootId)) return next;
+  const isDone = whatIsWrong(next).length === 0 || lastingFailures(next, nowMs).length > 0;
+  if (isDone && !needsReboot(journal.outstanding, memory.bootId)) return next;
   const { ms, next: chance } = distance(memory.repair.count + 2, memory.chance);
   return remember(next, {
     repair: { count: memory.repair.count + 1, dueMs: nowMs + ms },

@@ -12,6 +12,7 @@ import {
 } from './journal.js';
 import { driftText, isLate } from './drift.js';
 import { checkStep, exceptText, noteStep, notUndone, undoStep } from './commands.js';
+import { stillFailing } from './failing-actions.js';
 import { failingOf } from './health.js';
 import { brokenText, faultOf, otherProbes, requiredProbes, uncheckedText } from './probing.js';
 import { forgottenOf, stillManaged, planTo } from './plan.js';
@@ -111,6 +112,7 @@ function confirmStep(state: State, work: ForwardWork | ConfirmationWork, config:
   const { progress } = memory;
   const { kinds } = state.settings;
   const left = notUndone(work.toUndo, progress);
+  const outstanding = stillFailing(journal, work.actions, []);
   const others = otherProbes(config, work);
   if (others.length > 0 && progress.others === undefined)
     return {
@@ -135,10 +137,11 @@ function confirmStep(state: State, work: ForwardWork | ConfirmationWork, config:
       originals: stillManaged(journal.originals, config, kinds),
       ran: work.ran,
       notUndone: left,
+      outstanding,
       extra: {
         durationMs: Math.max(0, Math.round(nowMs - work.readMs)),
         changed: [...work.changed],
-        failingProbes: (progress.others ?? []).flatMap(failingOf),
+        failingProbes: [...(outstanding?.failing ?? []), ...(progress.others ?? []).flatMap(failingOf)],
       },
     }),
   };

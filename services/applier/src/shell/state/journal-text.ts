@@ -106,6 +106,8 @@ const SHAPE: Readonly<Record<string, Check>> = {
       actions: isList,
       bootId: isText,
       restartMs: isAbsentOr(Number.isFinite),
+      degradedUntilMs: isAbsentOr(Number.isFinite),
+      failing: isAbsentOr(isList),
       startedTooEarly: isAbsentOr(Number.isFinite),
     }),
   ),
