@@ -17,6 +17,8 @@ import { withPreparation, progressed, remember, type State } from './state.js';
 import { checkedConfig, checkedProbes } from './preparation-outcomes.js';
 import { acted, checked, compared, guarded, moved, notRun, ran, settled, unitRead } from './work-outcomes.js';
 
+/** Half as long as contents are kept that a lease has downloaded in vain. */
+const TIDY_AGAIN_MS = 43_200_000;
 const PREFETCH_AGAIN_MS = 2_000;
 
 /** The state after a step, given its outcome. */
@@ -81,7 +83,7 @@ const AFTER: StepResults = {
   compare: (state, _, differences, nowMs) => compared(state, differences, nowMs),
   'start-drift-check': (state) =>
     remember(state, { drift: { ...state.memory.drift, isRunning: true, dueMs: Infinity } }),
-  tidy: (state) => remember(state, { untidy: false }),
+  tidy: (state, _, __, nowMs) => remember(state, { untidy: false, tidyDueMs: nowMs + TIDY_AGAIN_MS }),
   'read-status': (state, _, status, nowMs) => statusRead(reached(state, nowMs), status, nowMs),
   'read-lease': (state, _, lease, nowMs) => leaseRead(reached(state, nowMs), lease, nowMs),
   report: (state, _, __, nowMs) => countReport(reached(state, nowMs), nowMs),

@@ -33,7 +33,7 @@ export function idleStep(state: State, nowMs: number): Step {
     healthStep(state, nowMs) ??
     busStep(state, nowMs) ??
     prefetchStep(state, nowMs) ??
-    tidyStep(state) ??
+    tidyStep(state, nowMs) ??
     wait(state, nowMs)
   );
 }
@@ -137,8 +137,8 @@ function prefetchStep({ journal, memory, settings }: State, nowMs: number): Step
 }
 
 /** Not during a drain: it would delete what was downloaded for the lease. */
-function tidyStep({ journal, memory }: State): Step | undefined {
-  return memory.untidy && memory.lease?.phase !== 'draining'
+function tidyStep({ journal, memory }: State, nowMs: number): Step | undefined {
+  return (memory.untidy || nowMs >= memory.tidyDueMs) && memory.lease?.phase !== 'draining'
     ? { do: 'tidy', configs: [journal.inForce], journal }
     : undefined;
 }

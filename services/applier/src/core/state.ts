@@ -96,6 +96,8 @@ export interface Memory {
   readonly drift: Drift;
   readonly health: Health;
   readonly untidy: boolean;
+  /** When to tidy up again: what is kept for a while must not stay. */
+  readonly tidyDueMs: number;
   /** The lease for which this run has set a guard. */
   readonly guarded: string | undefined;
   /** The lease in which the previous run hung. */
@@ -255,6 +257,7 @@ export function start(settings: Settings, self: Self, journal: Journal, outside:
       drift: uncheckedDrift(0, nowMs + value * settings.driftCheckMs),
       health: newHealth(0, journal.inForce === settings.emptyHash ? EMPTY_CONFIG : undefined, () => nowMs),
       untidy: true,
+      tidyDueMs: Infinity,
       guarded: undefined,
       hang: outside.hang,
     },

@@ -39,7 +39,13 @@ export class Downloads implements ContentFetches {
           this.bus.call(what, ask).catch((error: Error) => {
             throw (unreachable ??= error);
           }),
-        requireSpace: (bytes) => requireSpace(bytes, contents.folder, root, String(entry.spec['path'])),
+        requireSpace: async (bytes) => {
+          const required = (): Promise<void> => requireSpace(bytes, contents.folder, root, String(entry.spec['path']));
+          await required().catch(async (error: unknown) => {
+            if (!(await contents.giveUpKept())) throw error;
+            await required();
+          });
+        },
         isOver: () => ending.aborted || isOver(),
       });
       return trouble && { ...trouble, reason: `${wordsFor(entry)}: ${trouble.reason}` };

@@ -9,6 +9,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -119,6 +120,26 @@ describe.each(DISKS)('on a small $type that holds the root and the state folder$
     expect(report.reason).toMatch(/nothing was started: .*reserve: cannot set aside \d+ KiB .* bytes are free/);
     expect(picture(host.root)).toEqual(before);
     await until(() => disk.freeBytes > 300 * KIB, 'the space is free again');
+  });
+
+  test('gives up a download that is kept for the next lease, if a change needs its space', async () => {
+    await host.start({ allowExec: true });
+    await host.bus.roll(OLD);
+    const part = join(host.state, 'originals', `${'a'.repeat(64)}.part`);
+    const kept = join(host.state, 'originals', `${'b'.repeat(64)}.part`);
+    mkdirSync(join(host.state, 'originals'), { recursive: true });
+    writeFileSync(part, 'x'.repeat(disk.freeBytes * 0.6));
+    utimesSync(part, Date.now() / 1_000 - 60, Date.now() / 1_000 - 60);
+    writeFileSync(kept, 'x'.repeat(200 * KIB));
+    expect(await host.bus.roll(config(exec('exit 1')))).toMatchObject({ verdict: 'failed', restored: true });
+    await until(() => !existsSync(part), 'what takes more than half of the space to be removed');
+    expect(existsSync(kept)).toBe(true);
+    const paths = ['1', '2', '3', '4', '5'].map((name) => `/data/${name}`);
+    for (const path of paths) writeFileSync(host.path(path), path.repeat(2 * KIB));
+    disk.fill('fill', 60 * KIB);
+    const report = await host.bus.roll(config(...OLD.fragments, ...paths.map((path) => file(path, 'small'))));
+    expect(report).toMatchObject({ verdict: 'applied', reason: '' });
+    expect(existsSync(kept)).toBe(false);
   });
 
   test('rolls back a change that also takes the reserve, and records it when possible', async () => {

@@ -195,3 +195,72 @@ it('leaves no copy of the content in the state folder', async () => {
   );
   expect(host.tree()).toEqual({ x: '644 some content' });
 });
+
+describe('a download that a lease did not finish', () => {
+  const content = 'forty characters, which are ten chunks..';
+  const path = (suffix = ''): string => join(host.state, 'originals', `${sha256(content)}${suffix}`);
+  const exists = (at: string): boolean => statSync(at, { throwIfNoEntry: false }) !== undefined;
+  let aheadMs = 0;
+  const clock = (): number => bootClock() + aheadMs;
+
+  /** A lease whose time is over when five chunks were requested. Returns the requested chunks from then on. */
+  async function unfinished(): Promise<number[]> {
+    store(content);
+    aheadMs = 0;
+    const requested: number[] = [];
+    const { chunk } = host.bus;
+    host.bus.chunk = (hash, n) => {
+      if (n === 5 && aheadMs === 0) aheadMs = 40_000;
+      requested.push(n);
+      return chunk.call(host.bus, hash, n);
+    };
+    await host.start({ clock });
+    const failed = await host.bus.roll(config(withObject('/x', content)), { applyMs: 60_000 });
+    expect(failed).toMatchObject({ verdict: 'failed', restored: true });
+    requested.length = 0;
+    return requested;
+  }
+  /** The applier has tidied up once since this call. */
+  async function tidied(): Promise<void> {
+    const stray = join(host.state, 'configs', `${'0'.repeat(63)}1.json`);
+    writeFileSync(stray, '');
+    await host.stop();
+    await host.start({ clock });
+    await until(() => !exists(stray), 'the state folder to be tidied up');
+    // It ends the step that it is in.
+    await host.stop();
+    await host.start({ clock });
+  }
+
+  it('is continued by the next lease, also after a restart', async () => {
+    const requested = await unfinished();
+    await tidied();
+    expect(statSync(path('.part')).size).toBe(12);
+    expect(await host.bus.roll(config(withObject('/x', content)))).toMatchObject({ verdict: 'applied' });
+    expect(Math.min(...requested)).toBe(3);
+    expect(host.tree()).toEqual({ x: `644 ${content}` });
+    await until(() => !exists(path()) && !exists(path('.part')), 'the copies to be removed');
+  });
+
+  it('is started over if what was kept is damaged', async () => {
+    const requested = await unfinished();
+    writeFileSync(path('.part'), 'not the text');
+    expect(await host.bus.roll(config(withObject('/x', content)))).toMatchObject({ verdict: 'applied' });
+    expect([requested[0], requested.filter((n) => n === 0)]).toEqual([3, [0]]);
+    expect(host.tree()).toEqual({ x: `644 ${content}` });
+  });
+
+  it('is dropped after a day', async () => {
+    await unfinished();
+    const yesterday = Date.now() / 1_000 - 90_000;
+    utimesSync(path('.part'), yesterday, yesterday);
+    await tidied();
+    expect(exists(path('.part'))).toBe(false);
+  });
+
+  it('is dropped once another change was applied', async () => {
+    await unfinished();
+    expect(await host.bus.roll(config(file('/y', 'y')))).toMatchObject({ verdict: 'applied' });
+    await until(() => !exists(path('.part')), 'the part to be removed');
+  });
+});

@@ -38,7 +38,18 @@ export async function fetchObject(fetch: ObjectFetch): Promise<Trouble | undefin
   const info = await ask('object', (bus) => bus.object(sha256));
   if (info === undefined)
     return mayCome(`the object store has no ${object} with sha256 ${sha256}: upload the file with sluice upload`);
-  const received = await contents.receive(sha256, (part) => receive(part, info, fetch));
+  let isContinued = false;
+  const get = (): Promise<string | Trouble> =>
+    contents.receive(sha256, (part) => {
+      isContinued = part.size > 0;
+      return receive(part, info, fetch);
+    });
+  let received = await get();
+  // What was there before may be damaged, or of an earlier upload.
+  if (isContinued && typeof received === 'string' && received !== sha256) {
+    await contents.drop(sha256);
+    received = await get();
+  }
   if (typeof received !== 'string') return received;
   if (received === sha256) {
     await contents.adopt(sha256);

@@ -89,8 +89,9 @@ export class MemoryFiles extends Map<string, string> {
     return undefined;
   }
 
-  /** Forgets the contents that the journal does not refer to. */
-  tidy({ originals, work }: Journal): void {
+  /** Forgets the contents that the journal does not refer to, unless the next lease may need them. */
+  tidy({ originals, work, lastDealt }: Journal): void {
+    if (lastDealt?.verdict === 'failed' || lastDealt?.verdict === 'refused') return;
     const originalsInUse = new Set(
       [...Object.values(originals), ...Object.values(work?.before ?? {})].map(({ was }) => was),
     );

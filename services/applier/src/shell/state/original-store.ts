@@ -1,18 +1,23 @@
 import { constants, lstatSync, readdirSync } from 'node:fs';
 import { mkdir, rename, unlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { copy, digestOf, sha256, type Content } from '../content.js';
 import { DigestCache } from '../digest-cache.js';
 import { SHORT, type OpenFile } from '../open-file.js';
 import { freeBytesIn } from './free-space.js';
 import { ObjectSizes } from './object-sizes.js';
 import { withOwn } from './own-file.js';
-import { codeOf, isMissing, naming, syncFolder, writeWhole, type FileContent } from './whole-file.js';
+import { codeOf, isFull, isMissing, naming, syncFolder, writeWhole, type FileContent } from './whole-file.js';
 
 const DIGEST = /^[0-9a-f]{64}$/;
 const CONTINUE = constants.O_RDWR | constants.O_CREAT | constants.O_APPEND;
 /** No machine reads a file and computes its sha256 faster. A sparse file of any size fits on a disk. */
 const FASTEST_BYTES_PER_MS = 8_000_000;
+const PART_FILE = /^[0-9a-f]{64}\.part$/;
+/** How long contents stay that a lease has downloaded in vain. */
+const KEPT_MS = 86_400_000;
+/** The unit in which `stat` counts what a file takes on the disk. */
+const BLOCK_BYTES = 512;
 const CONTENT_FILE = /^[0-9a-f]{64}(\.tmp|\.part)?$/;
 
 /** Contents by their sha256, in the state folder: of originals, and of objects that a change needs. */
@@ -20,6 +25,8 @@ export class OriginalStore {
   /** The sizes of objects, which are known longer than their contents are kept. */
   readonly sizes: ObjectSizes;
   private readonly digests = new DigestCache();
+  /** What no original refers to, and what may be needed again: by name. */
+  private readonly kept = new Set<string>();
 
   constructor(readonly folder: string) {
     this.sizes = new ObjectSizes(join(folder, 'sizes.json'));
@@ -52,7 +59,9 @@ export class OriginalStore {
   /** Whether the content is stored and undamaged. */
   async has(digest: string, leftMs?: () => number): Promise<boolean> {
     const isIt = async (file: OpenFile): Promise<boolean> => (await digestOf(file, leftMs)) === digest;
-    return DIGEST.test(digest) && (await this.read(digest, isIt)) === true;
+    const has = DIGEST.test(digest) && (await this.read(digest, isIt)) === true;
+    if (has) this.kept.delete(digest);
+    return has;
   }
 
   content(digest: string): Content {
@@ -86,6 +95,7 @@ export class OriginalStore {
   async receive<T>(digest: string, receive: (part: OpenFile) => Promise<T>): Promise<T> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     const path = this.partOf(digest);
+    this.kept.delete(basename(path));
     return withOwn(path, CONTINUE, receive, 0o600).catch((error: unknown) => {
       throw codeOf(error) === '' ? error : naming(path, error);
     });
@@ -103,16 +113,53 @@ export class OriginalStore {
     await unlink(this.partOf(digest)).catch((error: unknown) => (isMissing(error) ? undefined : Promise.reject(error)));
   }
 
-  /** Deletes all contents except these. Returns what could not be removed, and why. */
-  tidy(digests: ReadonlySet<string>): Promise<string[]> {
-    return removeFrom(this.folder, (name) => CONTENT_FILE.test(name) && !digests.has(name));
+  /**
+   * Deletes all contents except these. With `keepsObjects`, what was downloaded in the last day stays too, if at least
+   * as much space is free: the next lease continues with it. Returns what could not be removed, and why.
+   */
+  async tidy(digests: ReadonlySet<string>, keepsObjects = false): Promise<string[]> {
+    this.kept.clear();
+    const isObject = (name: string): boolean => PART_FILE.test(name) || this.sizes.of(name) !== undefined;
+    const objects = keepsObjects ? await this.keptOf((name) => !digests.has(name) && isObject(name)) : [];
+    for (const name of objects) this.kept.add(name);
+    return removeFrom(this.folder, (name) => CONTENT_FILE.test(name) && !digests.has(name) && !this.kept.has(name));
+  }
+
+  /** Deletes what the last `tidy` has kept and nothing has used since. Returns whether there was anything. */
+  async giveUpKept(): Promise<boolean> {
+    const names = [...this.kept];
+    this.kept.clear();
+    for (const name of names) await unlink(join(this.folder, name)).catch(() => undefined);
+    return names.length > 0;
+  }
+
+  /** The newest of these contents, and parts of them, as far as they may stay. */
+  private async keptOf(mayStay: (name: string) => boolean): Promise<readonly string[]> {
+    const files = namesIn(this.folder, [])
+      .filter((name) => mayStay(name))
+      .flatMap((name) => {
+        const found = lstatSync(join(this.folder, name), { throwIfNoEntry: false });
+        const isFresh = found !== undefined && Math.abs(Date.now() - found.mtimeMs) < KEPT_MS;
+        return isFresh ? [{ name, bytes: found.blocks * BLOCK_BYTES, mtimeMs: found.mtimeMs }] : [];
+      })
+      .sort((a, b) => b.mtimeMs - a.mtimeMs);
+    let freeBytes = files.length === 0 ? 0 : await freeBytesIn(this.folder);
+    for (const { bytes } of files) freeBytes += bytes;
+    const kept: string[] = [];
+    for (const { name, bytes } of files) {
+      freeBytes -= 2 * bytes;
+      if (freeBytes < 0) break;
+      kept.push(name);
+    }
+    return kept;
   }
 
   /** Throws if what the file takes on the disk does not fit. Its holes take nothing. */
   private async requireRoom({ size, bytesWithoutHoles: bytes }: OpenFile): Promise<void> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    const fits = async (): Promise<boolean> => bytes <= (await freeBytesIn(this.folder));
+    if ((await fits()) || this.hasOfSize(size) || ((await this.giveUpKept()) && (await fits()))) return;
     const freeBytes = await freeBytesIn(this.folder);
-    if (bytes <= freeBytes || this.hasOfSize(size)) return;
     throw new Error(
       `has ${bytes} bytes, which must be saved in ${this.folder}, but only ${freeBytes} are free: free disk space there, or move the file away`,
     );
@@ -128,7 +175,11 @@ export class OriginalStore {
   private async keepAs(digest: string, content: FileContent, leftMs?: () => number): Promise<string> {
     if (await this.has(digest, leftMs)) return digest;
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
-    await writeWhole(this.pathOf(digest), content);
+    const write = (): Promise<void> => writeWhole(this.pathOf(digest), content);
+    await write().catch(async (error: unknown) => {
+      if (!isFull(error) || !(await this.giveUpKept())) throw error;
+      await write();
+    });
     return digest;
   }
 

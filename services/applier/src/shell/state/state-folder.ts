@@ -132,9 +132,15 @@ export class StateFolder implements Storage {
 
   /** Throws StateError if the disk has not enough space. A change that cannot start takes none of it. */
   private async setAside(bytes: number, begins: boolean): Promise<void> {
-    try {
+    const setAside = async (): Promise<void> => {
       if (begins) await this.reserve.requireSpace(bytes);
       await this.reserve.fill(bytes);
+    };
+    try {
+      await setAside().catch(async (error: unknown) => {
+        if (!(await this.contents.giveUpKept())) throw error;
+        await setAside();
+      });
     } catch (error) {
       throw new StateError(
         this.reserve.path,
@@ -208,7 +214,7 @@ export class StateFolder implements Storage {
     const isOver = (name: string): boolean => CONFIG_FILE.test(name) && !names.has(name);
     const troubles = [
       ...(await removeFrom(join(this.path, CONFIGS), isOver)),
-      ...(await this.contents.tidy(digestsIn(journal))),
+      ...(await this.contents.tidy(digestsIn(journal), mayTryAgain(journal))),
     ];
     const bytes = await this.rollbackBytes(this.journalBytes, journal);
     await this.setAside(bytes, false).catch((error: unknown) => troubles.push((error as Error).message));
@@ -243,6 +249,10 @@ function ownJournal(journal: Journal, node: string, path: string): Journal {
     `this is the journal of node ${journal.node}, not of ${node}. Give each applier its own --state folder; if the node was renamed, move the file away`,
   );
 }
+
+/** Whether the next lease may need what the last one has downloaded. */
+const mayTryAgain = ({ lastDealt }: Journal): boolean =>
+  lastDealt !== undefined && lastDealt.verdict !== 'applied' && lastDealt.verdict !== 'invalid';
 
 const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 const blocks = (bytes: number): number => Math.ceil(bytes / BLOCK_BYTES) * BLOCK_BYTES;
