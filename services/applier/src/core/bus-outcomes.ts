@@ -1,4 +1,4 @@
-import type { Config, LeaseView, StatusView } from '#libs/contracts';
+import { EMPTY_CONFIG, type Config, type LeaseView, type StatusView } from '#libs/contracts';
 import { distance, draw } from './chance.js';
 import { intervalMs, newHealth } from './health.js';
 import { failureOf } from './journal.js';
@@ -45,6 +45,7 @@ export function configFetched(
 ): State {
   if (!('fault' in config))
     return reached(withPreparation(keepConfig(state, step.hash, config, nowMs), { trouble: '' }), nowMs);
+  if (step.isOptional === true) return withPreparation(reached(state, nowMs), { had: EMPTY_CONFIG });
   const waiting = state.memory.preparation === undefined ? state : soonAgain(state);
   return withPreparation(backedOff(waiting, step, nowMs), { trouble: config.reason });
 }
@@ -123,6 +124,7 @@ export function leaseRead(state: State, lease: LeaseView | undefined, nowMs: num
           fetched: 0,
           before: [],
           originals: undefined,
+          had: undefined,
           changed: undefined,
           snapshot: undefined,
           drift: [],

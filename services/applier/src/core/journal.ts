@@ -29,6 +29,11 @@ export interface Journal {
   readonly work: Work | undefined;
   /** What existed before Sluice first managed it, by resource. */
   readonly originals: Originals;
+  /**
+   * The hash of the config that this node had confirmed, according to its status, when this journal turned out to be
+   * older, or new: what that config put on the node is not an original. Until the next change is applied.
+   */
+  readonly had?: string | undefined;
   /** The boot in which the links and routes were last created. */
   readonly madeIn?: string | undefined;
   /** The last report: repeated until `status/<node>` shows it. */
@@ -210,6 +215,8 @@ export interface Original {
    * them.
    */
   readonly made: readonly string[];
+  /** It is what Sluice had put there, so what was there before is not known. */
+  readonly isOwn?: true;
   /** `was` contains only what the entry of the resource does not say. The entry is applied first. */
   readonly entryFirst?: boolean;
 }

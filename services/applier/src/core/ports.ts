@@ -79,7 +79,13 @@ export type Step =
    * Downloads a config from NATS, checks its hash and stores it in the state folder. With `mustKeep`, a config that
    * cannot be stored is refused: without it, a rollback could not be finished after a kill.
    */
-  | { readonly do: 'fetch-config'; readonly hash: string; readonly mustKeep: boolean }
+  | {
+      readonly do: 'fetch-config';
+      readonly hash: string;
+      readonly mustKeep: boolean;
+      /** The change does not need it: without it, less is known. */
+      readonly isOptional?: true;
+    }
   /**
    * Makes sure that the content of this entry is on this machine: downloads it from the object store if the node does
    * not have it. Changes nothing. If it fails, the downloaded part is kept for the next try.
@@ -107,6 +113,8 @@ export type Step =
       readonly do: 'read-before';
       readonly entries: readonly ConfigEntry[];
       readonly originals: Originals;
+      /** What Sluice has put on the node according to its status. If it is still there, it is not an original. */
+      readonly had: readonly ConfigEntry[];
       readonly untilMs: number;
     }
   /**

@@ -60,9 +60,15 @@ export function preparingStep(state: State, preparation: Preparation, nowMs: num
       : { do: 'fetch-object', entry: withObject, untilMs: lastMs };
   const check = checkBefore(state, preparation, config, mayCutOff, nowMs);
   if (check !== undefined) return check;
+  const had = journal.had === undefined ? EMPTY_CONFIG : (inHand(state, journal.had) ?? preparation.had);
+  if (preparation.originals === undefined && had === undefined && journal.had !== undefined)
+    return nowMs < memory.bus.retryAtMs
+      ? { do: 'wait', untilMs: Math.min(lastMs, memory.bus.retryAtMs) }
+      : { do: 'fetch-config', hash: journal.had, mustKeep: false, isOptional: true };
   if (preparation.originals === undefined)
     return {
       do: 'read-before',
+      had: kinds.entries(had ?? EMPTY_CONFIG).filter(({ kind }) => kinds.snapshots.includes(kind)),
       entries: inOrder(config, kinds).filter((entry) => !isLeft(entry)),
       originals: journal.originals,
       untilMs: lastMs,

@@ -52,6 +52,7 @@ export function journalAfterLease(state: State, ending: LeaseEnd): Journal {
     originals,
     ran: ending.ran ?? state.journal.ran,
     outstanding: ending.outstanding,
+    had: verdict === 'applied' ? undefined : state.journal.had,
     madeIn: state.memory.bootId,
     work: undefined,
     lastDealt: {
@@ -106,7 +107,14 @@ export function reborn(state: State): Journal {
   const lastIncarnation = memory.status?.incarnation ?? 0;
   const incarnation = (isTooHigh(state) ? lastIncarnation : Math.max(lastIncarnation, journal.incarnation)) + 1;
   const nonce = memory.nonce === journal.nonce ? nextNonce(memory.nonce) : memory.nonce;
-  return withReport(state, { ...journal, incarnation, nonce, seq: 0 }, 'announced', {});
+  return withReport(state, { ...journal, incarnation, nonce, seq: 0, ...hadIn(state) }, 'announced', {});
+}
+
+/** What the node has confirmed and this journal does not know: its state folder is an older copy, or was lost. */
+function hadIn({ journal, memory: { status }, settings }: State): Pick<Journal, 'had'> {
+  if (status === undefined || status.incarnation < journal.incarnation) return {};
+  const { hash } = status;
+  return hash === '' || hash === journal.inForce || hash === settings.emptyHash ? {} : { had: hash };
 }
 
 /**

@@ -132,6 +132,8 @@ export interface Preparation {
   /** The probes that have run. */
   readonly before: readonly ProbeResult[];
   readonly originals: Originals | undefined;
+  /** The config `had` of the journal; empty if it does not exist any more. */
+  readonly had: Config | undefined;
   readonly changed: readonly string[] | undefined;
   /** What the change touches, as it is now. */
   readonly snapshot: Originals | undefined;

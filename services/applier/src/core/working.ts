@@ -133,6 +133,7 @@ function confirmStep(state: State, work: ForwardWork | ConfirmationWork, config:
         ...asideText(work.scope),
         ...uncheckedText(work, kinds),
         ...exceptText(left),
+        ...unknownText(journal),
       ].join('; '),
       originals: stillManaged(journal.originals, config, kinds),
       ran: work.ran,
@@ -146,6 +147,18 @@ function confirmStep(state: State, work: ForwardWork | ConfirmationWork, config:
     }),
   };
 }
+
+/** After a change with an older state folder: what this node cannot restore any more. */
+function unknownText({ had, originals }: State['journal']): readonly string[] {
+  const keys = Object.keys(originals).filter((key) => originals[key]?.isOwn === true);
+  if (had === undefined || keys.length === 0) return [];
+  const names = keys.slice(0, MOST_NAMED).map((key) => key.slice(key.indexOf(':') + 1));
+  const more = keys.length > MOST_NAMED ? ` and ${keys.length - MOST_NAMED} more` : '';
+  return [
+    `what was there before Sluice is not known any more at ${names.join(', ')}${more}, because the state folder was lost or is an older copy`,
+  ];
+}
+const MOST_NAMED = 5;
 
 /** The steps that change the node: the items, then the actions; undefined when all are done. */
 function doStep(state: State, work: ForwardWork, items: readonly Item[], nowMs: number): Step | undefined {

@@ -67,7 +67,10 @@ export class ResourceSteps {
       if (managed.has(key)) continue;
       const refusal = await refused(nameOfKey(key), async () => {
         await this.folders.requireAnswer({ kind: original.kind, keys: [key] });
-        const why = await this.backendOf(original.kind).whyShared?.(key, original, checked);
+        const why =
+          original.isOwn === true
+            ? `what was at ${nameOfKey(key)} before Sluice is not known, because the state folder was lost or is an older copy`
+            : await this.backendOf(original.kind).whyShared?.(key, original, checked);
         if (why !== undefined) shared[key] = why;
       });
       if (refusal !== undefined) refusals.push(nodeFault(refusal));
@@ -100,7 +103,7 @@ export class ResourceSteps {
     return refusals;
   }
 
-  async readBefore({ entries, originals: known, untilMs }: StepOf<'read-before'>): Promise<Originals | Refusal> {
+  async readBefore({ entries, originals: known, had, untilMs }: StepOf<'read-before'>): Promise<Originals | Refusal> {
     const originals: Record<string, Original> = {};
     const own = entries.map((entry) => this.folders.of(entry));
     await this.folders.tryAll(own.filter(({ keys }) => keys.some((key) => known[key] === undefined)));
@@ -111,11 +114,20 @@ export class ResourceSteps {
         const backend = this.backendOf(entry.kind);
         const unknown = backend.resources(entry).filter((key) => known[key] === undefined);
         if (unknown.length > 0) await this.folders.requireAnswer(this.folders.of(entry));
-        for (const key of unknown) originals[key] = await backend.original(key, entry, saving);
+        for (const key of unknown) {
+          const original = await backend.original(key, entry, saving);
+          originals[key] = (await this.isOwn(key, backend, had)) ? { ...original, isOwn: true } : original;
+        }
       });
       if (refusal !== undefined) return refusal;
     }
     return originals;
+  }
+
+  /** Whether what is there now is what Sluice has put there, according to what the node had. */
+  private async isOwn(key: string, backend: Backend, had: readonly ConfigEntry[]): Promise<boolean> {
+    const entry = had.find((one) => one.kind === backend.kind && backend.resources(one).includes(key));
+    return entry !== undefined && (await backend.differs(entry)) === undefined;
   }
 
   async snapshot({ entries, untilMs }: StepOf<'snapshot'>): Promise<Originals | Refusal> {

@@ -113,6 +113,7 @@ const SHAPE: Readonly<Record<string, Check>> = {
   ),
   originals: isOriginals,
   ran: isAbsentOr(isList),
+  had: isAbsentOr((value) => typeof value === 'string' && isHash(value)),
   madeIn: isAbsentOr(isText),
   report: isAbsentOr(
     has({ kind: isText, node: isText, incarnation: isCount, nonce: isCount, seq: isCount, hash: isText }),
