@@ -1,6 +1,9 @@
 import type { Difference, Log, Notice, StepOf } from '../core/index.js';
 import type { ResourceSteps } from './resource-steps.js';
 
+/** Longer than any call that cannot be ended. A process that waits for a disk in the kernel may never end. */
+const ENDED_MS = 20_000;
+
 /** The drift check that runs next to everything else but a lease. */
 export class DriftCheck {
   private readonly ending = new AbortController();
@@ -19,10 +22,12 @@ export class DriftCheck {
 
   /**
    * Ends it, and the commands that it runs. A check and a change must not work on the same things at the same time, so
-   * this waits for a call that cannot be ended.
+   * this waits for a call that cannot be ended, but not forever: all that it does is reading.
    */
-  end(): Promise<void> {
+  async end(): Promise<void> {
     this.ending.abort();
-    return this.running;
+    let timer: NodeJS.Timeout | undefined;
+    await Promise.race([this.running, new Promise((resolve) => (timer = setTimeout(resolve, ENDED_MS)))]);
+    clearTimeout(timer);
   }
 }
