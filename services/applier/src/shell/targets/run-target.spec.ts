@@ -37,6 +37,19 @@ function freeze(copy: string, at: number): { readonly calls: () => number; reado
   return { calls: () => calls, thaw };
 }
 
+/** Holds a copy forever at its first call after it has begun a lease. */
+function freezeAtWork(copy: string): { readonly isHeld: () => boolean } {
+  let isHeld = false;
+  const gate = (name: string): Promise<void> => {
+    if (name !== copy || journal().work === undefined) return Promise.resolve();
+    isHeld = true;
+    return new Promise(() => undefined);
+  };
+  scene.device.gate = gate;
+  scene.journals.gate = gate;
+  return { isHeld: () => isHeld };
+}
+
 it('applies and rolls back like an applier on a machine, with its journal in the bucket', async () => {
   scene.device.values.set('a', 'mine');
   await scene.first('one');
@@ -206,9 +219,9 @@ describe('a target on which a lease may be repeated', () => {
   it('is taken over in the middle of a lease, which the new copy finishes', async () => {
     await scene.first('one');
     await scene.bus.roll(OLD);
-    freeze('one', 8);
+    const { isHeld } = freezeAtWork('one');
     const lease = scene.bus.grant(NEW, { applyMs: 6 * 3_600_000 });
-    await until(() => journal().work !== undefined);
+    await until(isHeld);
     await scene.copy('two');
     expect(await scene.bus.reported((report) => report.lease === lease)).toMatchObject({ verdict: 'applied' });
     expect([scene.values, journal().inForce, journal().owner]).toEqual([AFTER, scene.bus.store(NEW), 'two']);
