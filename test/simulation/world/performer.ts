@@ -101,6 +101,8 @@ export function perform(node: Place, step: Step): StepAnswer {
       return machine.readUnit();
     case 'await-ready':
       return [];
+    case 'await-others':
+      return { what: [], isOver: false };
     case 'check-command':
     case 'undo':
     case 'start-probes':

@@ -80,6 +80,7 @@ const AFTER: StepResults = {
     'fault' in outcome
       ? progressed(state, { failure: failureOf(outcome) })
       : progressed(state, { waitsFor: { what: outcome, atMs } }),
+  'await-others': (state, { untilMs }, outcome) => progressed(state, { leftToOthers: { ...outcome, untilMs } }),
   compare: (state, _, differences, nowMs) => compared(state, differences, nowMs),
   'start-drift-check': (state) =>
     remember(state, { drift: { ...state.memory.drift, isRunning: true, dueMs: Infinity } }),

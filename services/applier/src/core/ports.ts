@@ -24,6 +24,11 @@ export interface Kinds {
   /** The kinds whose resources take time until they are as their entries want them, such as a Deployment. */
   readonly becomesReady?: readonly string[];
   /**
+   * The kinds that another program carries out, such as what the Flux of a cluster applies. A rollback, and a removal,
+   * also wait until it has done its part, but only as far as there is time: it may be gone.
+   */
+  readonly doneByOthers?: readonly string[];
+  /**
    * Whether the change from one config to another may cut the node off. If so, the probes of the control plane run too.
    */
   mayCutOff(from: Config, to: Config): boolean;
@@ -55,6 +60,10 @@ export type Item =
   | { readonly do: 'apply'; readonly entry: ConfigEntry }
   /** No config manages the resource any more, so its original is restored. */
   | { readonly do: 'restore'; readonly key: string; readonly original: Original };
+
+/** Whether another program does a part of it. */
+export const isForOthers = (item: Item, { doneByOthers = [] }: Kinds): boolean =>
+  doneByOthers.includes(item.do === 'apply' ? item.entry.kind : item.original.kind);
 
 export const guardStep = ({ lease, applyMs }: Pick<Work, 'lease' | 'applyMs'>, atMs: number): Step => ({
   do: 'guard',
@@ -162,6 +171,11 @@ export type Step =
    */
   | { readonly do: 'await-ready'; readonly items: readonly Item[]; readonly atMs: number; readonly untilMs: number }
   /**
+   * Looks whether another program has done its part of these items, and waits for a moment if it has not. It is
+   * repeated, but nothing fails because of it.
+   */
+  | { readonly do: 'await-others'; readonly items: readonly Item[]; readonly untilMs: number }
+  /**
    * Reads back how the node differs from these items. With `untilMs`, it ends by then, and what was not read by then is
    * `late`.
    */
@@ -251,6 +265,8 @@ export interface Outcomes {
   settle: void;
   /** What is not ready yet, and why. A refusal if something has failed. */
   'await-ready': Refusal | readonly string[];
+  /** What is not done yet, and why. `isOver`: waiting for it is of no use. */
+  'await-others': { readonly what: readonly string[]; readonly isOver: boolean };
   compare: readonly Difference[];
   'start-drift-check': void;
   tidy: void;

@@ -3,6 +3,7 @@ import { actStep, rollbackActions, rebooting } from './actions.js';
 import { checkStep, exceptText, notUndoneIn, undoInRollback } from './commands.js';
 import { degradedUntil, failuresAsBefore, stillFailing, withFailing } from './failing-actions.js';
 import { nameOf, verdictOf, type RollbackWork, type Originals, type PendingActions } from './journal.js';
+import { othersStep, othersText } from './others.js';
 import { probesOf, stillManaged, rollbackItems, rollbackTo } from './plan.js';
 import { guardStep, rollbackItemStep, type Item, type Step } from './ports.js';
 import { journalAfterLease } from './reports.js';
@@ -74,6 +75,10 @@ export function rollbackStep(state: State, work: RollbackWork, nowMs: number): S
   if (acting !== undefined) return acting;
   if (progress.differences === undefined) return { do: 'compare', items };
   const wrong = [...whatIsWrong(state), ...rebootMissing(state, work)];
+  if (wrong.length === 0) {
+    const others = othersStep(state, itemsOfConfig(state, work, config), nowMs, work.readMs + work.applyMs);
+    if (others !== undefined) return others;
+  }
   if (wrong.length === 0 && work.failure.probe !== '' && progress.probes === undefined) {
     const target = inHand(state, work.to);
     if (target === undefined && !absent.has(work.to)) return { do: 'load-config', hash: work.to };
@@ -90,6 +95,10 @@ export function rollbackStep(state: State, work: RollbackWork, nowMs: number): S
     journal: rollBackAgain(state, work, stillManaged(journal.originals, config, kinds), wrong, nowMs),
   };
 }
+
+/** The part of the lease as the config in force has it: what it was before may be drift, which others do not know. */
+const itemsOfConfig = ({ journal, settings: { kinds } }: State, { scope }: RollbackWork, config: Config) =>
+  kinds.doneByOthers === undefined ? [] : itemsIn(rollbackTo(config, journal.originals, kinds), scope, kinds);
 
 /** The next action that the restored content needs; undefined if all are done, or cannot be done. */
 function actionStep(state: State, work: RollbackWork, items: readonly Item[], nowMs: number): Step | undefined {
@@ -141,6 +150,7 @@ function rollBackAgain(state: State, work: RollbackWork, managed: Originals, wro
       ? [`it passes ${work.probes[work.failure.probe] === 'passed' ? 'again ' : ''}after the rollback`]
       : []),
     ...exceptText(left),
+    ...othersText(progress),
     ...(restored ? [] : [`degraded: rollback failed: ${wrong.slice(0, 5).join('; ')}`]),
   ].join('; ');
   return journalAfterLease(state, {

@@ -172,6 +172,10 @@ export interface Progress {
   readonly startedWhole: boolean;
   /** What was not ready when it was last looked at; undefined if that was not done yet. */
   readonly waitsFor: { readonly what: readonly string[]; readonly atMs: number } | undefined;
+  /** What another program had not done when that was last looked at, and how long it is waited for. */
+  readonly leftToOthers:
+    | { readonly what: readonly string[]; readonly isOver: boolean; readonly untilMs: number }
+    | undefined;
   readonly differences: readonly Difference[] | undefined;
   readonly probes: readonly ProbeResult[] | undefined;
   /** The probes that may fail after the change. */
@@ -201,6 +205,7 @@ export const START: Progress = {
   unitsReset: false,
   startedWhole: false,
   waitsFor: undefined,
+  leftToOthers: undefined,
   differences: undefined,
   probes: undefined,
   others: undefined,

@@ -15,6 +15,7 @@ import { checkStep, exceptText, noteStep, notUndone, undoStep } from './commands
 import { stillFailing } from './failing-actions.js';
 import { failingOf } from './health.js';
 import { brokenText, faultOf, otherProbes, requiredProbes, uncheckedText } from './probing.js';
+import { othersStep, othersText, removalsIn } from './others.js';
 import { forgottenOf, stillManaged, planTo } from './plan.js';
 import { guardStep, itemStep, type Difference, type Item, type Kinds, type Step } from './ports.js';
 import { journalAfterLease } from './reports.js';
@@ -60,6 +61,8 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
   if (doing !== undefined) return doing;
   const unready = readyStep(items, state);
   if (unready !== undefined) return { ...unready, atMs: nowMs, untilMs: work.rollBackAtMs };
+  const removing = othersStep(state, removalsIn(items, kinds), nowMs, work.rollBackAtMs);
+  if (removing !== undefined) return removing;
   if (progress.differences === undefined) return { do: 'compare', items, untilMs: work.rollBackAtMs };
   const [difference] = progress.differences;
   if (difference !== undefined)
@@ -134,6 +137,7 @@ function confirmStep(state: State, work: ForwardWork | ConfirmationWork, config:
         ...uncheckedText(work, kinds),
         ...exceptText(left),
         ...unknownText(journal),
+        ...othersText(progress),
       ].join('; '),
       originals: stillManaged(journal.originals, config, kinds),
       ran: work.ran,

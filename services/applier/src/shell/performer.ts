@@ -128,6 +128,8 @@ export class Performer {
         return this.site.settled(Math.max(0, step.untilMs - this.clock()));
       case 'await-ready':
         return this.site.resources.awaitReady(step);
+      case 'await-others':
+        return this.site.resources.awaitOthers(step);
       case 'compare':
         return this.site.resources.compare(step);
       case 'fetch-config':

@@ -1,6 +1,6 @@
 import { durationMs } from '#libs/manifests/lean';
 import { withoutPath, type Config, type ConfigEntry } from '#libs/contracts';
-import type { Journal, Json, Original, Originals, Refusal } from '../core/index.js';
+import type { Item, Journal, Json, Original, Originals, Outcomes, Refusal } from '../core/index.js';
 import type { FileSystems } from './backends/paths/file-systems.js';
 import type { Host } from './host/host.js';
 import type { ProbeNetworks } from './probes/probe-networks.js';
@@ -112,6 +112,11 @@ export interface Backend {
    * one has failed. Only for kinds whose resources take time.
    */
   notReady?(entries: readonly ConfigEntry[], leftMs: () => number): Promise<readonly string[]>;
+  /**
+   * What another program has not done yet of its part of these items, and whether waiting for it is of no use. Returns
+   * after a moment, or sooner. Only for kinds that another program carries out.
+   */
+  leftToOthers?(items: readonly Item[], leftMs: () => number): Promise<Outcomes['await-others']>;
   /** Whether `apply` would do nothing. Only for entries that cannot be restored. */
   isUnneeded?(entry: ConfigEntry, leftMs: () => number): Promise<boolean>;
   /** Undoes what `apply` did. Only for entries that cannot be restored. */

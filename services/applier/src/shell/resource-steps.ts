@@ -199,6 +199,22 @@ export class ResourceSteps {
     return refusal ?? waiting;
   }
 
+  /** If it cannot be read, that ends the wait, and fails nothing. */
+  async awaitOthers({ items, untilMs }: StepOf<'await-others'>): Promise<Outcomes['await-others']> {
+    const byKind = Map.groupBy(items, (item) => (item.do === 'apply' ? item.entry.kind : item.original.kind));
+    const outcomes: Outcomes['await-others'][] = [];
+    const refusal = await refused('', async () => {
+      for (const [kind, some] of byKind) {
+        const outcome = await this.backendOf(kind).leftToOthers?.(some, this.leftUntil(untilMs));
+        if (outcome !== undefined) outcomes.push(outcome);
+      }
+    });
+    if (refusal !== undefined) return { what: [refusal.reason], isOver: true };
+    // It is of use as long as any of them may be done.
+    const open = outcomes.filter(({ what }) => what.length > 0);
+    return { what: open.flatMap(({ what }) => what), isOver: open.length > 0 && open.every(({ isOver }) => isOver) };
+  }
+
   compare({ items, untilMs = Infinity }: StepOf<'compare'>): Promise<readonly Difference[]> {
     return this.differences(items, this.leftUntil(untilMs));
   }

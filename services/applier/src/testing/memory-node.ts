@@ -177,6 +177,8 @@ export class MemoryNode {
   unitFails: () => boolean = () => false;
   /** What is not ready after it was applied. */
   notReady: (items: readonly Item[]) => Outcomes['await-ready'] = () => [];
+  /** What another program has not done yet. */
+  leftToOthers: (items: readonly Item[]) => Outcomes['await-others'] = () => ({ what: [], isOver: false });
   /** A target that does not answer can neither be read nor changed. Its applier and its journal are elsewhere. */
   isGone = false;
 
@@ -256,6 +258,8 @@ export class MemoryNode {
         return this.guard(step.lease, step.atMs);
       case 'await-ready':
         return this.notReady(step.items);
+      case 'await-others':
+        return this.leftToOthers(step.items);
       case 'compare':
         return this.differences(step.items);
       case 'start-drift-check':

@@ -1,0 +1,96 @@
+import { MEMORY_KINDS } from '../testing/memory-node.js';
+import { Bench, file, hash, SETTINGS } from './applier.fixture.js';
+
+const A = hash('a');
+const B = hash('b');
+const NONE = hash('none');
+
+/** A node on config A, whose files another program carries out. Config B changes one of them, and the last has none. */
+function scene(): Bench {
+  const kinds = { ...MEMORY_KINDS, becomesReady: ['File'], doneByOthers: ['File'] };
+  const bench = new Bench({ ...SETTINGS, kinds });
+  bench.config('a', [file('/a', 'x')]);
+  bench.config('b', [file('/a', 'y')]);
+  bench.config('none', []);
+  bench.settle();
+  bench.grant({ hash: A });
+  bench.settle();
+  return bench;
+}
+
+it('a removal is confirmed once the other program has done its part', () => {
+  const bench = scene();
+  const looks = [['/a: is there'], ['/a: is there'], []];
+  bench.machine.leftToOthers = () => ({ what: looks.shift() ?? [], isOver: false });
+  bench.grant({ lease: 'l2', hash: NONE, from: A });
+  bench.settle();
+  expect([looks, bench.last]).toMatchObject([[], { verdict: 'applied', lease: 'l2', reason: '' }]);
+});
+
+it('a removal does not fail because the other program is gone, but names what it has left', () => {
+  const bench = scene();
+  let looks = 0;
+  bench.machine.leftToOthers = () => {
+    looks += 1;
+    bench.nowMs += 1_000;
+    return { what: ['/a: is there'], isOver: false };
+  };
+  bench.grant({ lease: 'l2', hash: NONE, from: A });
+  bench.settle();
+  expect(bench.last).toMatchObject({ verdict: 'applied', lease: 'l2', reason: 'not done yet: /a: is there' });
+  expect(looks).toBeGreaterThan(5);
+});
+
+it('a rollback is reported once the other program has brought back the last config', () => {
+  const bench = scene();
+  const looks = [['/a: is starting'], []];
+  bench.machine.notReady = () => ({ fault: 'content', reason: '/a has failed' });
+  bench.machine.leftToOthers = (items) => {
+    expect(items).toMatchObject([{ do: 'apply', entry: { spec: { content: 'x' } } }]);
+    return { what: looks.shift() ?? [], isOver: false };
+  };
+  bench.grant({ lease: 'l2', hash: B, from: A });
+  bench.settle();
+  expect([looks, bench.last]).toMatchObject([[], { verdict: 'invalid', reason: '/a has failed', restored: true }]);
+});
+
+it('a rollback does not wait longer than its lease lasts, nor for what has failed', () => {
+  const bench = scene();
+  bench.machine.notReady = () => ({ fault: 'content', reason: '/a has failed' });
+  const beganMs = bench.nowMs;
+  bench.machine.leftToOthers = () => {
+    bench.nowMs += 1_000;
+    return { what: ['/a: is starting'], isOver: false };
+  };
+  bench.grant({ lease: 'l2', hash: B, from: A });
+  bench.settle();
+  expect(bench.last).toMatchObject({ reason: '/a has failed; not done yet: /a: is starting', restored: true });
+  expect(bench.nowMs - beganMs).toBeLessThan(60_000);
+  let looks = 0;
+  bench.machine.leftToOthers = () => {
+    looks += 1;
+    return { what: ['/a: has failed'], isOver: true };
+  };
+  bench.grant({ lease: 'l3', hash: B, from: A });
+  bench.settle();
+  expect([looks, bench.last]).toMatchObject([
+    1,
+    { lease: 'l3', reason: '/a has failed; not done yet: /a: has failed' },
+  ]);
+});
+
+it('an applier that is killed while a removal, or a rollback, waits goes on with the same', () => {
+  for (const to of [NONE, B]) {
+    const bench = scene();
+    bench.machine.notReady = () => ({ fault: 'content', reason: '/a has failed' });
+    let isDone = false;
+    bench.machine.leftToOthers = () => ({ what: isDone ? [] : ['/a: is there'], isOver: false });
+    bench.grant({ lease: 'l2', hash: to, from: A });
+    while (bench.step().do !== 'await-others') bench.takeReports();
+    bench.restart();
+    isDone = true;
+    bench.settle();
+    const reason = to === B ? '/a has failed' : '';
+    expect(bench.last).toMatchObject({ verdict: to === B ? 'invalid' : 'applied', reason, restored: true });
+  }
+});
