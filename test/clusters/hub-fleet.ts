@@ -6,6 +6,7 @@ import { SERVICES, type NodeView } from '#libs/contracts';
 import { startNatsServer, until, type LeanCluster, type NatsServer } from '#libs/testing';
 import { run, type CommandOutput } from '../e2e/fleet.js';
 import { Processes, ROOT, SLUICE } from '../e2e/processes.js';
+import { FluxRole } from '../../services/applier/src/shell/clusters/flux.fixture.js';
 import { applyManifests } from '../kube/pod-fleet.js';
 
 export const NAMESPACE = 'fleet';
@@ -72,6 +73,16 @@ export class HubFleet {
   async install(): Promise<void> {
     await this.hub.api.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', CLUSTER_DEFINITION);
     await until(async () => (await this.hub.api.call('GET', CLUSTERS)).code === 200, 'Clusters are served');
+  }
+
+  /** Grants the applier what FluxSyncs on the hub need. */
+  async allowFlux(): Promise<void> {
+    await applyManifests(this.hub, join(ROOT, 'deploy/targets/flux-on-a-hub.yaml'));
+  }
+
+  /** Plays the Flux of the hub for objects of this name. */
+  flux(name: string): FluxRole {
+    return new FluxRole(this.hub.api, { namespace: NAMESPACE, name });
   }
 
   get log(): string {

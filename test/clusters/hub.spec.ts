@@ -1,15 +1,18 @@
-import { describeOnClusters, until, type LeanCluster } from '#libs/testing';
+import { describeOnClusters, establish, FLUX_DEFINITIONS, until, type LeanCluster } from '#libs/testing';
+import { commit, FluxRole, sync } from '../../services/applier/src/shell/clusters/flux.fixture.js';
 import { CLUSTERS, HubFleet } from './hub-fleet.js';
 
-const config = (value: string): object => ({
+const manifest = (kind: string, name: string, spec: object): object => ({
   apiVersion: 'sluice.dev/v1alpha1',
-  kind: 'KubeObjects',
-  metadata: { name: 'x' },
-  spec: {
+  kind,
+  metadata: { name },
+  spec,
+});
+const config = (value: string): object =>
+  manifest('KubeObjects', 'x', {
     nodeSelector: { matchLabels: { kind: 'cluster' } },
     objects: [{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x', namespace: 'default' }, data: { value } }],
-  },
-});
+  });
 const wrongToken = (cluster: LeanCluster): string => cluster.kubeconfig({ token: 'revoked' });
 
 describeOnClusters('the clusters of a hub', 3, (lean) => {
@@ -48,6 +51,33 @@ describeOnClusters('the clusters of a hub', 3, (lean) => {
     await fleet.untilNodes({ 'one.fleet': 'ready', 'two.fleet': 'ready' });
     await has(two, '1');
     await fleet.remove(`${CLUSTERS}/three`);
+  });
+
+  test('a FluxSync on the hub needs the documented rights, and is for the cluster of its Secret', async () => {
+    const onHub = (digit: string): object => {
+      const spec = { ...sync(digit).spec, namespace: undefined, placement: 'hub' };
+      return manifest('FluxSync', 'apps', { ...spec, nodeSelector: { matchLabels: { kind: 'cluster' } } });
+    };
+    await establish((lean()[0] as LeanCluster).api, FLUX_DEFINITIONS);
+    const refused = await fleet.apply(onHub('f'));
+    expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining('lacks a right')]);
+    await fleet.allowFlux();
+    const roles = ['one', 'two'].map((cluster) => fleet.flux(`${cluster}.apps`));
+    const play = async (role: FluxRole): Promise<void> => {
+      await role.asked('a');
+      await role.fetches('a');
+      await role.applies('a');
+    };
+    const [applied] = await Promise.all([fleet.apply(onHub('a')), ...roles.map(play)]);
+    expect(applied).toMatchObject({ code: 0 });
+    const found = await Promise.all(roles.map((role) => role.kustomization()));
+    expect(found).toMatchObject([
+      { spec: { kubeConfig: { secretRef: { name: 'plain', key: 'value' } } } },
+      { spec: { kubeConfig: { secretRef: { name: 'two-kubeconfig', key: 'value' } } } },
+    ]);
+    expect(await Promise.all(roles.map((role) => role.pinned()))).toEqual([commit('a'), commit('a')]);
+    expect(await fleet.cli('delete', 'FluxSync', 'apps', '--wait')).toMatchObject({ code: 0 });
+    expect(await Promise.all(roles.map((role) => role.source()))).toEqual([undefined, undefined]);
   });
 
   test('a Cluster whose control plane is lost is silent, skipped, and picked up later', async () => {
@@ -92,6 +122,8 @@ describeOnClusters('the clusters of a hub', 3, (lean) => {
     await fleet.remove(`${CLUSTERS}/two`);
     await fleet.removeSecret('plain');
     await fleet.untilNodes({});
-    expect(fleet.log).not.toMatch(/the permission to .* is missing/);
+    // The one that the test of the rights for Flux is about.
+    const missing = [...fleet.log.matchAll(/the permission to (.*?) is missing/g)].map(([, right]) => right);
+    expect(missing).toEqual(['get configmaps in the namespace fleet']);
   });
 });

@@ -1,7 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Kube, KubeOptions } from '#libs/kube';
 import type { Logger } from '#libs/process';
-import { clusterTarget, type Timing } from '../../../services/applier/src/shell/targets/index.js';
+import {
+  CALL_TIMEOUT_MS,
+  clusterTarget,
+  hubOf,
+  type Timing,
+} from '../../../services/applier/src/shell/targets/index.js';
 import { clusterOfNode, clustersOf } from './hub-listing.js';
 import { INVENTORY_LABEL, type Inventory, type Listing } from './inventory.js';
 import { openKube } from './pod-inventory.js';
@@ -50,6 +55,11 @@ function follow(
   { namespace, log, clusterId, timing }: Following,
   onChange: (listing: Listing) => void,
 ): () => void {
+  const api = hub.objects({ timeoutMs: CALL_TIMEOUT_MS, logger: log });
+  const place = hubOf(api, timing.checkMs, (answers, reason) =>
+    answers ? log.info({}, 'the hub answers again') : log.warn({ reason }, 'the hub does not answer; asking again'),
+  );
+  void place.reach.look();
   let before: ReadonlyMap<string, string> = new Map();
   const changed = new Soon(() => {
     const [clusters, own, credentials] = tables.map(({ objects }) => objects) as Tables;
@@ -59,9 +69,12 @@ function follow(
     before = listing.servers;
     onChange({
       targets: [
-        ...listing.clusters.map(({ unavailable, ...cluster }) => ({ ...clusterTarget(cluster, timing), unavailable })),
+        ...listing.clusters.map(({ unavailable, ...cluster }) => ({
+          ...clusterTarget(cluster, timing, place),
+          unavailable,
+        })),
         ...listing.unusable.map((cluster) => ({
-          ...clusterTarget({ ...cluster, kubeconfig: '' }, timing),
+          ...clusterTarget({ ...cluster, kubeconfig: '' }, timing, place),
           unavailable: cluster.problem,
         })),
       ],
@@ -77,6 +90,7 @@ function follow(
   ] as const;
   return () => {
     changed.stop();
+    place.reach.stop();
     for (const table of tables) table.stop();
   };
 }

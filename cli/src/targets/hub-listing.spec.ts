@@ -4,6 +4,8 @@ import { clusterOfNode, clustersOf, nodeOfCluster, type HubListing, type HubStat
 const cluster = (name: string, more: Partial<HubCluster> = {}): HubCluster => ({
   namespace: 'fleet',
   name,
+  uid: `uid-${name}`,
+  apiVersion: 'cluster.x-k8s.io/v1beta2',
   labels: { stage: 'prod' },
   annotations: {},
   unready: undefined,
@@ -52,6 +54,12 @@ it('lists a Cluster with its Secret, and its labels', () => {
       name: 'a.fleet',
       labels: { stage: 'prod', 'sluice.dev/inventory': 'hub', 'sluice.dev/namespace': 'fleet' },
       kubeconfig: 'https://a',
+      onHub: {
+        namespace: 'fleet',
+        name: 'a',
+        secret: { name: 'a-kubeconfig', key: 'value' },
+        owner: { apiVersion: 'cluster.x-k8s.io/v1beta2', kind: 'Cluster', name: 'a', uid: 'uid-a' },
+      },
       unavailable: undefined,
     },
   ]);

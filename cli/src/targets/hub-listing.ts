@@ -1,5 +1,6 @@
 import { isNodeName } from '#libs/contracts';
 import { CREDENTIAL_LABEL, type HubCluster, type KubeSecret } from '#libs/kube';
+import type { HubOwner, OnHub } from '../../../services/applier/src/shell/targets/index.js';
 import { INVENTORY_LABEL, NAMESPACE_LABEL, type ExistingNode, type InventoryProblem } from './inventory.js';
 
 /** The annotation of a Cluster that names the Secret with the kubeconfig to use. */
@@ -24,6 +25,7 @@ export interface ListedCluster {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly kubeconfig: string;
+  readonly onHub: OnHub;
   readonly unavailable: string | undefined;
 }
 
@@ -60,9 +62,11 @@ export function clustersOf(hub: HubState): HubListing {
     if (!isNodeName(node)) return problem(`${node} cannot be the name of a node`, 'use a shorter name, in lower case');
     nodes.set(node, { isReplaced: true });
     if (found.secret === undefined) return;
-    const kubeconfig = KEYS.map((key) => found.secret?.data[key] ?? '').find((text) => text.trim() !== '');
-    const where = `Secret ${found.secret.name}`;
-    const labels = { ...found.labels, [INVENTORY_LABEL]: hub.clusterId, [NAMESPACE_LABEL]: found.namespace };
+    const { secret, namespace } = found;
+    const key = KEYS.find((one) => (secret.data[one] ?? '').trim() !== '') ?? '';
+    const kubeconfig = secret.data[key];
+    const where = `Secret ${secret.name}`;
+    const labels = { ...found.labels, [INVENTORY_LABEL]: hub.clusterId, [NAMESPACE_LABEL]: namespace };
     const refuse = (reason: string, todo: string): void => {
       problem(reason, todo);
       unusable.push({ name: node, labels, problem: reason });
@@ -71,7 +75,9 @@ export function clustersOf(hub: HubState): HubListing {
       return refuse(`the ${where} has no key ${KEYS.join(' or ')}, or it is empty`, 'put a kubeconfig there');
     try {
       const server = hub.serverIn(kubeconfig);
-      candidates.push({ name: node, labels, kubeconfig, unavailable: found.unready, object, server });
+      const { name } = clusterOfNode(node);
+      const onHub = { namespace, name, secret: { name: secret.name, key }, owner: found.owner };
+      candidates.push({ name: node, labels, kubeconfig, onHub, unavailable: found.unready, object, server });
     } catch (error) {
       refuse(`the kubeconfig in the ${where} cannot be used: ${(error as Error).message}`, `correct the ${where}`);
     }
@@ -90,6 +96,7 @@ interface Found {
   readonly labels: Readonly<Record<string, string>>;
   readonly unready: string | undefined;
   readonly secret: KubeSecret | undefined;
+  readonly owner: HubOwner;
 }
 
 export const nodeOfCluster = (namespace: string, name: string): string => `${name}.${namespace}`;
@@ -102,7 +109,7 @@ export function clusterOfNode(node: string): { readonly namespace: string; reado
 
 /** Its own credential comes first; the Secret of Cluster API is the quick start. */
 function ofCluster(cluster: HubCluster, { own, credentials }: HubState, problems: InventoryProblem[]): Found {
-  const { namespace, name, labels, annotations, unready } = cluster;
+  const { namespace, name, uid, apiVersion, labels, annotations, unready } = cluster;
   const object = `Cluster ${namespace}/${name}`;
   const reference = annotations[SECRET_ANNOTATION];
   const secret =
@@ -130,6 +137,7 @@ function ofCluster(cluster: HubCluster, { own, credentials }: HubState, problems
     labels,
     unready,
     secret: isRight ? secret : undefined,
+    owner: { apiVersion, kind: 'Cluster', name, uid },
   };
 }
 
@@ -151,6 +159,7 @@ function ofSecrets({ clusters, credentials }: HubState, problems: InventoryProbl
     labels: secret.labels,
     unready: undefined,
     secret,
+    owner: { apiVersion: 'v1', kind: 'Secret', name: secret.name, uid: secret.uid },
   }));
 }
 

@@ -1,6 +1,6 @@
 import { hubClusterOf } from './hub-clusters.js';
 
-const metadata = { namespace: 'fleet', name: 'a', labels: { stage: 'prod' } };
+const metadata = { namespace: 'fleet', name: 'a', uid: '1', labels: { stage: 'prod' } };
 
 it.each([
   ['v1beta2', { initialization: { controlPlaneInitialized: true } }, undefined],
@@ -31,13 +31,14 @@ it.each([
   ],
 ])('a Cluster in %s', (_, status, unready) => {
   const raw = { metadata, ...(status === undefined ? {} : { status }) };
-  expect(hubClusterOf(raw)).toEqual({ ...metadata, annotations: {}, unready });
+  const apiVersion = 'cluster.x-k8s.io/v1beta2';
+  expect(hubClusterOf(raw, 'v1beta2')).toEqual({ ...metadata, apiVersion, annotations: {}, unready });
 });
 
 it('a Cluster that is being deleted', () => {
   const deletionTimestamp = '2026-01-01T00:00:00Z' as unknown as Date;
   const status = { controlPlaneReady: true };
-  expect(hubClusterOf({ metadata: { ...metadata, deletionTimestamp }, status }).unready).toBe(
+  expect(hubClusterOf({ metadata: { ...metadata, deletionTimestamp }, status }, 'v1beta1').unready).toBe(
     'the Cluster is being deleted',
   );
 });

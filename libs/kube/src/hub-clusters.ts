@@ -10,6 +10,9 @@ import { secretOf, type KubeSecret } from './secrets.js';
 export interface HubCluster {
   readonly namespace: string;
   readonly name: string;
+  readonly uid: string;
+  /** The newest version of Cluster API that the hub serves. */
+  readonly apiVersion: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   /** Why it cannot be used now; undefined if its control plane is ready. */
@@ -37,10 +40,12 @@ interface RawCluster extends RawObject {
 const CONTROL_PLANE = ['ControlPlaneAvailable', 'ControlPlaneReady'];
 
 /** From any version: the fields of the other are absent. */
-export function hubClusterOf({ metadata, status = {} }: RawCluster): HubCluster {
+export function hubClusterOf({ metadata, status = {} }: RawCluster, version: string): HubCluster {
   return {
     namespace: metadata?.namespace ?? '',
     name: metadata?.name ?? '',
+    uid: metadata?.uid ?? '',
+    apiVersion: `cluster.x-k8s.io/${version}`,
     labels: metadata?.labels ?? {},
     annotations: metadata?.annotations ?? {},
     unready: metadata?.deletionTimestamp === undefined ? unreadyOf(status) : 'the Cluster is being deleted',
@@ -99,7 +104,7 @@ export function followHubClusters(
       }
       table = followTable<RawCluster, HubCluster>(connection, {
         path: clustersPath(version, namespace),
-        pick: hubClusterOf,
+        pick: (cluster) => hubClusterOf(cluster, version),
         onChange,
         // The version is not served any more, or Cluster API was removed.
         onMissing: () => {

@@ -1,5 +1,6 @@
 import type { V1Node } from '@kubernetes/client-node';
 import type { Logger } from '#libs/process';
+import { ClusterApi } from './cluster/cluster-api.js';
 import { KubeConnection, type KubeOptions } from './connection.js';
 import {
   applyStatus,
@@ -59,6 +60,11 @@ export class Kube {
   /** Loads the client and reads the kubeconfig. Throws KubeConfigError. */
   static async open(options: KubeOptions = {}): Promise<Kube> {
     return new Kube(await KubeConnection.open(options));
+  }
+
+  /** All kinds of objects there, through this connection. */
+  objects(options: { readonly timeoutMs: number; readonly logger: Logger }): ClusterApi {
+    return ClusterApi.over(this.connection, options);
   }
 
   get server(): string {

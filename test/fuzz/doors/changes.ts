@@ -123,6 +123,7 @@ export const SPECS: Readonly<Record<string, Example>> = {
   FluxSync: {
     nodeSelector: NOBODY,
     git: { url: 'https://example.com/fuzz', commit: '0'.repeat(40), branch: 'main', secret: 'fuzz' },
+    placement: 'cluster',
     namespace: 'fuzz',
     path: './clusters/{{ node.name }}',
     prune: true,

@@ -81,9 +81,14 @@ export class ClusterApi {
     return new ClusterApi(await KubeConnection.open({ content: kubeconfig, timeoutMs, logger }), logger);
   }
 
+  /** The cluster of a connection that others use too, and close. */
+  static over(connection: KubeConnection, { timeoutMs, logger }: Required<Omit<ClusterApiOptions, 'kubeconfig'>>) {
+    return new ClusterApi(connection, logger, new Map(), timeoutMs);
+  }
+
   /** The same cluster, for calls that must end sooner. */
   within(timeoutMs: number): ClusterApi {
-    return new ClusterApi(this.connection, this.logger, this.kinds, timeoutMs);
+    return new ClusterApi(this.connection, this.logger, this.kinds, Math.min(this.timeoutMs, timeoutMs));
   }
 
   get server(): string {
@@ -167,11 +172,12 @@ export class ClusterApi {
     await this.ask({ method: 'DELETE', path: pathOf(resource, name, namespace), body });
   }
 
-  /** Follows the objects of a kind in all namespaces until the returned function is called. */
-  follow<K>({ root, plural }: KubeResource, { query, pick, onList, onEvent }: ObjectListener<K>): () => void {
+  /** Follows the objects of a kind until the returned function is called. */
+  follow<K>({ root, plural }: KubeResource, listener: ObjectListener<K>): () => void {
+    const { query, namespace, pick, onList, onEvent } = listener;
     const follower = new Follower<RawObject, K>({
       connection: this.connection,
-      path: `${root}/${plural}`,
+      path: `${root}${namespace === undefined ? '' : `/namespaces/${encodeURIComponent(namespace)}`}/${plural}`,
       logger: quiet(this.logger),
       query,
       onList,
@@ -212,6 +218,8 @@ const quiet = (logger: Logger): Logger => ({
 /** What to follow, and the callbacks. */
 export interface ObjectListener<K> {
   readonly query: string;
+  /** Undefined: all namespaces. */
+  readonly namespace?: string | undefined;
   /** What to keep of each object. */
   readonly pick: (object: LiveObject) => K;
   /** Called with all objects: one that was known before and is not among them is gone. */

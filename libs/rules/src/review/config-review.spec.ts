@@ -166,6 +166,25 @@ describe('reviewConfig', () => {
     ]);
   });
 
+  test('a FluxSync on a hub is refused for a cluster that was not found on one', () => {
+    const sync = (more: object): ConfigEntry =>
+      entry('FluxSync', 'a', {
+        git: { url: 'https://example.com/a', commit: 'a'.repeat(40) },
+        ...more,
+      });
+    const reasons = (more: object, ...capabilities: readonly string[]): readonly unknown[] =>
+      reviewConfig({ fragments: [sync(more)] }, { name: 'c', capabilities: ['kind:FluxSync', ...capabilities] }).map(
+        ({ field, message }) => [field, message],
+      );
+    expect(reasons({ placement: 'hub' })).toEqual([
+      [
+        'spec.placement',
+        'the node cannot do this: it did not announce placement:hub, because its applier has not found it on a hub (sluice applier --targets clusters --hub)',
+      ],
+    ]);
+    expect([reasons({ placement: 'hub' }, 'placement:hub'), reasons({ placement: 'cluster' })]).toEqual([[], []]);
+  });
+
   test('network fragments that do not fit together are refused, and so are features that the node lacks', () => {
     const fragments = [
       entry('Layer2Network', 'a', { id: 1, vni: 7, vrf: 'red' }),

@@ -13,6 +13,7 @@ import {
   checkRendered,
   claimsOf,
   functionReasons,
+  isOnHub,
   MAX_CONFIG_BYTES,
   normalPath,
   objectRefOf,
@@ -195,10 +196,24 @@ function entryCapabilities(entry: ConfigEntry, capabilities: readonly string[]):
       field: `spec.${type}`,
     })),
     ...networkNeeds(entry),
+    ...(entry.kind === 'FluxSync' && isOnHub(entry.spec) ? [ON_HUB] : []),
   ];
   return needed
     .filter(({ capability }) => !capabilities.includes(capability))
-    .map(({ capability, field }) =>
-      reasonFor({ fragment, field }, 'capability', `the node cannot do this: it did not announce ${capability}`),
+    .map(({ capability, field, why = '' }: Need) =>
+      reasonFor({ fragment, field }, 'capability', `the node cannot do this: it did not announce ${capability}${why}`),
     );
 }
+
+interface Need {
+  readonly capability: string;
+  readonly field: string;
+  /** Why nodes lack it, for people who cannot tell from its name. */
+  readonly why?: string;
+}
+
+const ON_HUB: Need = {
+  capability: 'placement:hub',
+  field: 'spec.placement',
+  why: ', because its applier has not found it on a hub (sluice applier --targets clusters --hub)',
+};

@@ -11,18 +11,37 @@ const INTERVAL = '10m';
 /** Flux would wait for a whole interval. */
 const RETRY_INTERVAL = '30s';
 
-/** The objects of Flux that a rendered `FluxSync` stands for: a source, and a Kustomization that applies it. */
-export function fluxObjectsOf(name: string, spec: Fields): readonly KubeManifest[] {
+/** Where the objects of a `FluxSync` are on a hub, whose Flux applies the source to the cluster of a kubeconfig. */
+export interface FluxHubPlace {
+  readonly metadata: KubeManifest['metadata'];
+  /** The Secret with the kubeconfig, in the same namespace, and its key. */
+  readonly secret: { readonly name: string; readonly key: string };
+}
+
+/** Whether a hub has the objects of a `FluxSync`, and not the cluster itself. */
+export const isOnHub = (spec: Fields): boolean => spec['placement'] === 'hub';
+
+/**
+ * The objects of Flux that a rendered `FluxSync` stands for: a source, and a Kustomization that applies it. Without a
+ * place on a hub, they are in the cluster.
+ */
+export function fluxObjectsOf(name: string, spec: Fields, hub?: FluxHubPlace): readonly KubeManifest[] {
   const source = sourceOf(spec);
   if (source === undefined) return [];
   const { namespace = FLUX_NAMESPACE, interval = INTERVAL } = spec as {
     readonly namespace?: string;
     readonly interval?: string;
   };
-  const metadata = { name, namespace };
+  const metadata = hub === undefined ? { name, namespace } : hub.metadata;
+  const to = hub === undefined ? {} : { kubeConfig: { secretRef: hub.secret } };
   return [
     { apiVersion: SOURCES, kind: source.kind, metadata, spec: { interval, ...source.spec } },
-    { apiVersion: KUSTOMIZE, kind: 'Kustomization', metadata, spec: kustomizationSpec(spec, source.kind, metadata) },
+    {
+      apiVersion: KUSTOMIZE,
+      kind: 'Kustomization',
+      metadata,
+      spec: { ...kustomizationSpec(spec, source.kind, metadata), ...to },
+    },
   ];
 }
 

@@ -51,6 +51,8 @@ test.each<readonly [string, object]>([
     },
   ],
   ['no health checks', { ...git(), healthChecks: [] }],
+  ['the Flux of a hub', { ...git(), placement: 'hub' }],
+  ['the Flux of the cluster, by name', { ...git(), placement: 'cluster', namespace: 'apps' }],
 ])('accepts %s', (_name, spec) => {
   expect(reasonsOf(spec)).toEqual([]);
 });
@@ -82,6 +84,8 @@ test.each<readonly [string, object, string]>([
   ['a path out of the source', { ...git(), path: './a/../../b' }, 'spec.path bad-path'],
   ['a path with a dot in it', { ...git(), path: './a/./b' }, 'spec.path bad-path'],
   ['an empty path', { ...git(), path: '' }, 'spec.path bad-path'],
+  ['another placement', { ...git(), placement: 'here' }, 'spec.placement unknown-word'],
+  ['a namespace on a hub', { ...git(), placement: 'hub', namespace: 'apps' }, 'spec.namespace forbidden'],
   ['an interval that loads the cluster', { ...git(), interval: '5s' }, 'spec.interval bad-duration'],
   [
     'a health check without a name',
@@ -193,6 +197,20 @@ test('it claims its objects, so that no other fragment of the cluster can have t
     'Kustomization.kustomize.toolkit.fluxcd.io/flux-system/x',
   ]);
   expect(claimsOf({ kind: 'FluxSync', name: 'x', spec: { git: 'x', oci: null } })).toEqual([]);
+});
+
+test('on a hub it is where the Cluster is, and refers to its kubeconfig', () => {
+  const spec = { ...git(), placement: 'hub' } as never;
+  const hub = { metadata: { name: 'a.x', namespace: 'fleet' }, secret: { name: 'a-kubeconfig', key: 'value' } };
+  expect(fluxObjectsOf('x', spec, hub)).toMatchObject([
+    { kind: 'GitRepository', metadata: hub.metadata },
+    {
+      kind: 'Kustomization',
+      metadata: hub.metadata,
+      spec: { sourceRef: { name: 'a.x' }, kubeConfig: { secretRef: hub.secret } },
+    },
+  ]);
+  expect(claimsOf({ kind: 'FluxSync', name: 'x', spec })).toEqual([]);
 });
 
 test.each<readonly [string, object, string]>([

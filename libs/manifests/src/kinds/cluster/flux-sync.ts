@@ -1,10 +1,10 @@
 import { About, Fields } from '../../shape/description.js';
-import { Checked, ExactlyOne, Nested, NestedList, Optional, type Check } from '../../shape/checked.js';
-import { Duration, Flag, patternForm, Text, type TextForm } from '../../shape/forms.js';
+import { Checked, ExactlyOne, Nested, NestedList, Optional, Ruled, type Check } from '../../shape/checked.js';
+import { Duration, Flag, patternForm, Text, Word, type TextForm } from '../../shape/forms.js';
 import { isObject, placeOf, typeName } from '../../shape/reader.js';
 import { SHORT_NAME } from '../../fragment-name.js';
 import { NodeSpec, type Kind } from '../kind.js';
-import { fluxObjectsOf } from './flux-objects.js';
+import { fluxObjectsOf, isOnHub } from './flux-objects.js';
 import { KUBE_API_VERSION, KUBE_KIND, KUBE_NAME, KUBE_NAMESPACE } from './kube-forms.js';
 import { kubeObjectId } from './kube-object.js';
 
@@ -147,14 +147,35 @@ export class FluxHealthCheck {
   @Optional() @Text(KUBE_NAMESPACE) readonly namespace?: string;
 }
 
+/** Where the objects of Flux are. */
+const PLACEMENTS = ['cluster', 'hub'] as const;
+const NO_NAMESPACE =
+  'must be left out with placement: hub, because there the objects are in the namespace of the Cluster';
+
 @About('What Flux applies in a Kubernetes cluster: exactly one revision of a git, OCI or bucket source.')
 @ExactlyOne('git', 'oci', 'bucket')
+@Ruled({
+  problems: (spec) =>
+    isOnHub(spec) && spec['namespace'] !== undefined
+      ? [{ at: 'namespace', code: 'forbidden', message: NO_NAMESPACE }]
+      : [],
+  schema: { not: { required: ['namespace', 'placement'], properties: { placement: { enum: ['hub'] } } } },
+  expressions: [
+    {
+      rule: "!has(self.namespace) || !has(self.placement) || self.placement != 'hub'",
+      message: NO_NAMESPACE,
+      fieldPath: '.namespace',
+    },
+  ],
+})
 @Fields({
+  placement:
+    'Which Flux applies it: `cluster`, the one that runs in the cluster, or `hub`, the one on the hub where the applier has found the cluster (`sluice applier --targets clusters --hub`). On a hub, the source and the Kustomization are in the namespace of the Cluster, and are named `CLUSTER.NAME`. Default: `cluster`.',
   git: 'A commit of a git repository.',
   oci: 'An artifact of an OCI registry, with its digest.',
   bucket: 'The content of a bucket of an object store.',
   namespace:
-    'The namespace of the source and of the Kustomization, which have the name of this fragment. It must exist. Default: `flux-system`.',
+    'The namespace of the source and of the Kustomization, which have the name of this fragment. It must exist. Not with `placement: hub`. Default: `flux-system`.',
   path: 'The folder in the source that is applied, such as `./clusters/prod`. Default: the whole source.',
   prune:
     '`false`: objects that are no longer in the source, or that this fragment has applied when it is deleted, stay. Default: true.',
@@ -171,6 +192,7 @@ export class FluxSyncSpec extends NodeSpec {
   @Optional() @Nested(() => FluxGit) readonly git?: FluxGit;
   @Optional() @Nested(() => FluxOci) readonly oci?: FluxOci;
   @Optional() @Nested(() => FluxBucket) readonly bucket?: FluxBucket;
+  @Optional() @Word(PLACEMENTS) readonly placement?: string;
   @Optional() @Text(KUBE_NAMESPACE) readonly namespace?: string;
   @Optional() @Text(SYNC_PATH) readonly path?: string;
   @Optional() @Flag() readonly prune?: boolean;
@@ -191,6 +213,6 @@ export const fluxSync: Kind = {
   spec: FluxSyncSpec,
   role: 'state',
   nameForm: SHORT_NAME,
-  // The same names as objects of a `KubeObjects` have.
-  claims: (spec, name) => fluxObjectsOf(name, spec).map(kubeObjectId),
+  // The same names as objects of a `KubeObjects` have. On a hub there are none of these.
+  claims: (spec, name) => (isOnHub(spec) ? [] : fluxObjectsOf(name, spec).map(kubeObjectId)),
 };

@@ -6,10 +6,25 @@ import { isOvertaken, refusalFrom, type ClusterCalls } from './cluster-calls.js'
 import { CONFIG_MAPS, isOwnedBy, otherCluster, ownerIn } from './cluster-owner.js';
 import { MANAGER } from './field-sets.js';
 
-const { name, namespace } = APPLY_SET;
+/** The objects that Sluice manages for one cluster in one place. Its parent is a ConfigMap. */
+export interface ApplySet {
+  readonly id: string;
+  readonly name: string;
+  readonly namespace: string;
+  /** Where all its objects are; undefined if they may be in any namespace. */
+  readonly within?: string;
+  /** What more its parent has, such as owners. */
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}
 
-/** As the specification of ApplySets says: from the name, namespace and kind of the parent. */
-export const APPLY_SET_ID = `applyset-${createHash('sha256').update(`${name}.${namespace}.ConfigMap.`).digest('base64url')}-v1`;
+/** Identified as the specification of ApplySets says: from the name, namespace and kind of the parent. */
+export const applySetOf = (parent: Omit<ApplySet, 'id'>): ApplySet => ({
+  ...parent,
+  id: `applyset-${createHash('sha256').update(`${parent.name}.${parent.namespace}.ConfigMap.`).digest('base64url')}-v1`,
+});
+
+/** What Sluice manages in a cluster itself. */
+export const OWN_APPLY_SET = applySetOf(APPLY_SET);
 /** The label of every object that Sluice applies to a cluster. */
 export const PART_OF = 'applyset.kubernetes.io/part-of';
 
@@ -30,11 +45,12 @@ export class ApplySetParent {
   constructor(
     private readonly calls: ClusterCalls,
     readonly node: string,
+    private readonly set: ApplySet,
   ) {}
 
   /** Throws Refused if another node manages this cluster. */
   async requireOwn(): Promise<void> {
-    checkOwner(await this.read(), this.node);
+    this.checkOwner(await this.read());
     this.isChecked = true;
   }
 
@@ -64,13 +80,13 @@ export class ApplySetParent {
       const found = await this.read();
       // Another process has begun this. If it has noted nothing here, it has applied nothing here.
       if (!this.isChecked && !isOwnedBy(found, this.node)) throw new UnreachableError(otherCluster(this.node));
-      checkOwner(found, this.node);
+      this.checkOwner(found);
       const noted = (key: string): readonly string[] =>
         areAll ? [] : (found?.metadata.annotations?.[key] ?? '').split(',').filter((part) => part !== '');
       const body = this.body(found, {
         [KINDS]: sorted([...kinds, ...noted(KINDS)]).join(','),
         [NAMESPACES]: sorted([...namespaces, ...noted(NAMESPACES)])
-          .filter((one) => one !== namespace)
+          .filter((one) => one !== this.set.namespace)
           .join(','),
       });
       try {
@@ -85,7 +101,7 @@ export class ApplySetParent {
 
   private async read(): Promise<LiveObject | undefined> {
     try {
-      return await this.calls.read((api) => api.read(CONFIG_MAPS, name, namespace));
+      return await this.calls.read((api) => api.read(CONFIG_MAPS, this.set.name, this.set.namespace));
     } catch (error) {
       throw refusalFrom(error);
     }
@@ -93,28 +109,31 @@ export class ApplySetParent {
 
   private body(found: LiveObject | undefined, lists: Readonly<Record<string, string>>) {
     const { resourceVersion } = found?.metadata ?? {};
+    const { id, name, namespace, metadata } = this.set;
     return {
       apiVersion: 'v1',
       kind: 'ConfigMap',
       metadata: {
+        ...metadata,
         name,
         namespace,
         ...(resourceVersion === undefined ? {} : { resourceVersion }),
-        labels: { 'applyset.kubernetes.io/id': APPLY_SET_ID },
+        labels: { 'applyset.kubernetes.io/id': id },
         annotations: { 'applyset.kubernetes.io/tooling': 'sluice/v1', ...lists },
       },
       data: { node: this.node },
     };
   }
-}
 
-function checkOwner(found: LiveObject | undefined, node: string): void {
-  const owner = ownerIn(found);
-  if (owner === undefined || owner === node) return;
-  throw new RefusedError(
-    'node',
-    `the cluster already gets its objects as the node ${owner}: two nodes must not have one cluster. If ${owner} is gone for good, delete the ConfigMap ${namespace}/${name} there`,
-  );
+  private checkOwner(found: LiveObject | undefined): void {
+    const owner = ownerIn(found);
+    if (owner === undefined || owner === this.node) return;
+    const { namespace, name } = this.set;
+    throw new RefusedError(
+      'node',
+      `the cluster already gets its objects as the node ${owner}: two nodes must not have one cluster. If ${owner} is gone for good, delete the ConfigMap ${namespace}/${name} there`,
+    );
+  }
 }
 
 const sorted = (texts: readonly string[]): readonly string[] => [...new Set(texts)].sort();

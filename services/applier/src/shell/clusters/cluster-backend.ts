@@ -2,14 +2,22 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Config, ConfigEntry } from '#libs/contracts';
 import { groupKindOf, type KubeManifest } from '#libs/manifests/lean';
 import type { LiveObject } from '#libs/kube/lean';
-import type { Json, Original, Originals } from '../../core/index.js';
+import type { Item, Json, Kinds, Original, Originals, Outcomes } from '../../core/index.js';
 import { RefusedError, UnreachableError, type Backend, type CheckContext } from '../ports.js';
 import type { ApplySetParent } from './apply-set.js';
 import { otherCluster } from './cluster-owner.js';
 import { conflictsIn, isOfNamespace, refusalFrom, type FieldConflict } from './cluster-calls.js';
-import { idInKey, KUBE_OBJECTS, objectOf, objectsIn, resources, type ObjectEntry } from './cluster-kinds.js';
+import {
+  idInKey,
+  KUBE_OBJECTS,
+  objectOf,
+  objectsIn,
+  resources,
+  type ObjectEntry,
+  type Place,
+} from './cluster-kinds.js';
 import { conflictRefusal, requireScope, type ClusterObjects } from './cluster-objects.js';
-import { fluxStatus } from './flux-status.js';
+import { fluxStatus, lastAttempt } from './flux-status.js';
 import { kstatus, type ObjectStatus } from './kstatus.js';
 import type { ObjectWatches } from './object-watches.js';
 import { packedObject, packedOf } from './packed-object.js';
@@ -17,13 +25,15 @@ import { packedObject, packedOf } from './packed-object.js';
 /** How long one look at objects that are not ready may take, and how often those without a watch are read. */
 const LOOK_MS = 1_000;
 
-/** The objects of one cluster, whatever kind of fragment they come from. */
+/** The objects of one cluster in one place, whatever kind of fragment they come from. */
 export class ClusterBackend implements Backend {
   readonly kind = KUBE_OBJECTS;
   readonly isIndependent = true;
   readonly resources = resources;
   /** Fields that the config in force has too, and that others have changed by hand since. Undefined: all of them. */
   private readonly ownBefore = new Map<string, ReadonlySet<string> | undefined>();
+  /** What Flux had tried last when the change was checked. */
+  private readonly attempts = new Map<string, string>();
   private inUse: readonly KubeManifest[] = [];
   private checking: CheckContext | undefined;
 
@@ -31,6 +41,8 @@ export class ClusterBackend implements Backend {
     private readonly objects: ClusterObjects,
     private readonly watches: ObjectWatches,
     private readonly parent: ApplySetParent,
+    private readonly kinds: Kinds,
+    private readonly place: Place,
   ) {}
 
   /** Asks the cluster, by a dry run, before anything is changed. What stays as it is was checked before. */
@@ -40,8 +52,9 @@ export class ClusterBackend implements Backend {
     // Once per lease, which has many objects.
     if (this.checking !== checked) await this.parent.requireOwn();
     this.checking = checked;
-    this.inUse = [...manifestsIn(config), ...manifestsIn(from)];
-    const before = entryIn(from, wanted.id);
+    this.inUse = [...this.manifestsIn(config), ...this.manifestsIn(from)];
+    if (wanted.fluxRevision !== undefined) this.attempts.set(wanted.id, lastAttempt(await this.found(wanted.object)));
+    const before = this.objectsIn(from).find((one) => one.id === wanted.id);
     this.ownBefore.set(wanted.id, new Set());
     if (before !== undefined && isDeepStrictEqual(before.object, wanted.object)) {
       this.ownBefore.set(wanted.id, undefined);
@@ -49,12 +62,12 @@ export class ClusterBackend implements Backend {
     }
     const { object } = wanted;
     const served = await this.objects.served(object, true);
-    if (served === undefined && isDefinedIn(config, object)) return;
+    if (served === undefined && isDefinedIn(this.manifestsIn(config), object)) return;
     const resource = served === undefined ? await this.objects.awaitServed(object) : requireScope(served, object);
     try {
       await this.objects.tryOut(resource, wanted, wanted.takeOver);
     } catch (error) {
-      if (isOfNamespace(error) && hasNamespace(config, object.metadata.namespace)) return;
+      if (isOfNamespace(error) && hasNamespace(this.manifestsIn(config), object.metadata.namespace)) return;
       if (isOfDryRun(error)) return;
       const conflicts = conflictsIn(error);
       if (conflicts === undefined) throw refusalFrom(error);
@@ -66,12 +79,12 @@ export class ClusterBackend implements Backend {
   }
 
   async original(_key: string, entry: ConfigEntry): Promise<Original> {
-    return { kind: KUBE_OBJECTS, was: await this.packed(entry), made: [] };
+    return { kind: entry.kind, was: await this.packed(entry), made: [] };
   }
 
   async snapshot(entry: ConfigEntry): Promise<Originals> {
     const was = await this.packed(entry);
-    return Object.fromEntries(resources(entry).map((key) => [key, { kind: KUBE_OBJECTS, was, made: [] }]));
+    return Object.fromEntries(resources(entry).map((key) => [key, { kind: entry.kind, was, made: [] }]));
   }
 
   async restore(key: string, { was }: Original): Promise<void> {
@@ -107,9 +120,8 @@ export class ClusterBackend implements Backend {
   }
 
   /** What is not ready yet. Throws Refused if an object has failed. Returns at the next event, or after a moment. */
-  async notReady(entries: readonly ConfigEntry[], leftMs: () => number): Promise<readonly string[]> {
-    const untilMs = performance.now() + Math.min(LOOK_MS, leftMs());
-    for (;;) {
+  notReady(entries: readonly ConfigEntry[], leftMs: () => number): Promise<readonly string[]> {
+    return this.repeat(leftMs, async () => {
       const waiting: string[] = [];
       for (const entry of entries) {
         const wanted = objectOf(entry);
@@ -118,8 +130,50 @@ export class ClusterBackend implements Backend {
           throw new RefusedError(status.fault ?? 'node', `${wanted.id} has failed: ${status.message}`);
         if (status.is !== 'current') waiting.push(`${wanted.id}: ${status.message}`);
       }
+      return { result: waiting, isDone: waiting.length === 0 };
+    });
+  }
+
+  /** What Flux has not done yet: an object has its revision, and one that was deleted is gone. */
+  leftToOthers(items: readonly Item[], leftMs: () => number): Promise<Outcomes['await-others']> {
+    return this.repeat(leftMs, async () => {
+      const what: string[] = [];
+      let isOver = false;
+      for (const item of items) {
+        const [id, status] =
+          item.do === 'apply' ? await this.applied(objectOf(item.entry)) : await this.removed(item.key, item.original);
+        if (status.is === 'current') continue;
+        what.push(`${id}: ${status.message}`);
+        isOver ||= status.is === 'failed';
+      }
+      return { result: { what, isOver }, isDone: isOver || what.length === 0 };
+    });
+  }
+
+  private async applied(wanted: ObjectEntry): Promise<readonly [string, ObjectStatus]> {
+    return [wanted.id, await this.statusOf(wanted)];
+  }
+
+  private async removed(key: string, { was }: Original): Promise<readonly [string, ObjectStatus]> {
+    const isEnding = (await this.objects.readFormer(packedOf(was)))?.metadata.deletionTimestamp !== undefined;
+    return [
+      idInKey(key),
+      isEnding
+        ? { is: 'terminating', message: 'Flux has not deleted what it had applied' }
+        : { is: 'current', message: '' },
+    ];
+  }
+
+  /** Looks until that is done, but not for long. */
+  private async repeat<T>(
+    leftMs: () => number,
+    look: () => Promise<{ readonly result: T; readonly isDone: boolean }>,
+  ): Promise<T> {
+    const untilMs = performance.now() + Math.min(LOOK_MS, leftMs());
+    for (;;) {
+      const { result, isDone } = await look();
       const restMs = untilMs - performance.now();
-      if (waiting.length === 0 || restMs <= 0) return waiting;
+      if (isDone || restMs <= 0) return result;
       await this.watches.next(restMs);
     }
   }
@@ -130,7 +184,7 @@ export class ClusterBackend implements Backend {
 
   private async statusOf({ id, object, fluxRevision }: ObjectEntry): Promise<ObjectStatus> {
     // What a watch keeps of an object does not tell its revision.
-    if (fluxRevision !== undefined) return fluxStatus(await this.found(object), fluxRevision);
+    if (fluxRevision !== undefined) return fluxStatus(await this.found(object), fluxRevision, this.attempts.get(id));
     const seen = this.watches.statusOf(groupKindOf(object), id);
     if (seen !== undefined) return seen;
     const found = await this.objects.read(object);
@@ -144,6 +198,14 @@ export class ClusterBackend implements Backend {
 
   private found(object: KubeManifest): Promise<LiveObject | undefined> {
     return this.objects.read(object);
+  }
+
+  private objectsIn(config: Config): readonly ObjectEntry[] {
+    return objectsIn(this.kinds, config, this.place);
+  }
+
+  private manifestsIn(config: Config): readonly KubeManifest[] {
+    return this.objectsIn(config).map(({ object }) => object);
   }
 
   /** The fields of an entry in force that others own now. */
@@ -161,17 +223,12 @@ export class ClusterBackend implements Backend {
 
 const textOf = ({ manager, field }: FieldConflict): string => `${manager} ${field}`;
 
-const manifestsIn = (config: Config): readonly KubeManifest[] => objectsIn(config).map(({ object }) => object);
-
-const entryIn = (config: Config, id: string): ObjectEntry | undefined =>
-  objectsIn(config).find((entry) => entry.id === id);
-
-const hasNamespace = (config: Config, name: string | undefined): boolean =>
-  manifestsIn(config).some(({ kind, metadata }) => kind === 'Namespace' && metadata.name === name);
+const hasNamespace = (manifests: readonly KubeManifest[], name: string | undefined): boolean =>
+  manifests.some(({ kind, metadata }) => kind === 'Namespace' && metadata.name === name);
 
 /** Whether the config itself defines the kind of an object. */
-const isDefinedIn = (config: Config, object: KubeManifest): boolean =>
-  manifestsIn(config).some((one) => {
+const isDefinedIn = (manifests: readonly KubeManifest[], object: KubeManifest): boolean =>
+  manifests.some((one) => {
     if (one.kind !== 'CustomResourceDefinition') return false;
     const { group, names } = one['spec'] as { readonly group?: string; readonly names?: { readonly kind?: string } };
     return groupKindOf(object) === `${names?.kind}.${group}`;

@@ -89,7 +89,7 @@ export function refusalFrom(error: unknown): unknown {
   if (!(error instanceof KubeError)) return error;
   const { code, message } = error;
   if (error.lacksRight)
-    return new RefusedError('node', `the user of the kubeconfig lacks a right: ${message}. Grant it in the cluster`);
+    return new RefusedError('node', `the user of the kubeconfig lacks a right: ${message}. Grant it there`);
   if (code === 400 || code === 422 || isOfType(error))
     return new RefusedError('content', `the cluster refuses it: ${message}`);
   // An admission webhook, a policy or a quota.

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { groupKindOf, type KubeManifest } from '#libs/manifests/lean';
 import type { KubeResource, LiveObject, ObjectBody } from '#libs/kube/lean';
 import { RefusedError, UnreachableError } from '../ports.js';
-import { PART_OF, APPLY_SET_ID } from './apply-set.js';
+import { PART_OF, type ApplySet } from './apply-set.js';
 import {
   conflictsIn,
   isEndingNamespace,
@@ -38,6 +38,7 @@ export class ClusterObjects {
   constructor(
     private readonly calls: ClusterCalls,
     private readonly watches: ObjectWatches,
+    private readonly set: ApplySet,
     private readonly options: { readonly missingMs?: number } = {},
   ) {}
 
@@ -79,7 +80,7 @@ export class ClusterObjects {
 
   /** What the cluster says to the object: nothing is stored. Throws KubeError if it refuses. */
   async tryOut(resource: KubeResource, { object }: Pick<ObjectEntry, 'object'>, force: boolean): Promise<LiveObject> {
-    return this.calls.read((api) => api.apply(resource, bodyOf(object), { manager: MANAGER, force, isDry: true }));
+    return this.calls.read((api) => api.apply(resource, this.bodyOf(object), { manager: MANAGER, force, isDry: true }));
   }
 
   /** Creates or updates the object with what the entry says. */
@@ -90,7 +91,7 @@ export class ClusterObjects {
       const resource = await this.awaitServed(object, options.leftMs);
       this.watches.follow(groupKindOf(object), resource, object);
       const found = await this.readFree(resource, object, options.leftMs);
-      const body = bodyOf(object, found);
+      const body = this.bodyOf(object, found);
       try {
         const live = await this.calls.write((api) => api.apply(resource, body, { manager: MANAGER, force }));
         return this.watches.verify(id, digest, live);
@@ -136,7 +137,7 @@ export class ClusterObjects {
     if (found.metadata.deletionTimestamp !== undefined) return 'is being deleted';
     const secret = object.kind === 'Secret';
     // Nearly all objects contain what was applied as it was written. For the others, the server knows.
-    let how = missingFrom(bodyOf(object), found, secret);
+    let how = missingFrom(this.bodyOf(object), found, secret);
     if (how !== undefined) {
       try {
         how = differenceBetween(await this.tryOut(resource, { object }, true), found, secret);
@@ -160,7 +161,7 @@ export class ClusterObjects {
       try {
         const found = await this.readAs(resource, object);
         if (former !== undefined) await this.putBack(resource, found, former);
-        else if (found !== undefined && isOfSluice(found) && found.metadata.deletionTimestamp === undefined)
+        else if (found !== undefined && this.isOfSluice(found) && found.metadata.deletionTimestamp === undefined)
           await this.calls.write((api) => api.delete(resource, found));
         return;
       } catch (error) {
@@ -171,13 +172,18 @@ export class ClusterObjects {
     }
   }
 
+  /** The object as it is now. */
+  readFormer(was: PackedObject): Promise<LiveObject | undefined> {
+    return this.read(headOf(was));
+  }
+
   /** How the object differs from what it was. */
   async differsFromFormer(was: PackedObject): Promise<string | undefined> {
     const object = headOf(was);
     const found = await this.read(object);
     const former = formerObject(was);
     if (former === undefined)
-      return found === undefined || !isOfSluice(found) || found.metadata.deletionTimestamp !== undefined
+      return found === undefined || !this.isOfSluice(found) || found.metadata.deletionTimestamp !== undefined
         ? undefined
         : 'is still there';
     if (found === undefined) return 'is missing';
@@ -222,6 +228,25 @@ export class ClusterObjects {
       throw refusalFrom(error);
     }
   }
+
+  /** What is sent: a compare-and-set if the object exists. `creationTimestamp: null` is nothing that can be applied. */
+  private bodyOf(object: KubeManifest, found?: LiveObject): ObjectBody {
+    const { creationTimestamp: _, ...metadata } = object.metadata;
+    return {
+      ...object,
+      metadata: {
+        ...metadata,
+        name: object.metadata.name,
+        labels: { ...object.metadata.labels, [PART_OF]: this.set.id },
+        ...(found === undefined ? {} : { resourceVersion: found.metadata.resourceVersion }),
+      },
+    };
+  }
+
+  /** Whether Sluice has a part in it. Somebody may have deleted the object, and created another one of this name. */
+  private isOfSluice({ metadata }: LiveObject): boolean {
+    return metadata.labels?.[PART_OF] === this.set.id || !isEmpty(ownFields(metadata.managedFields));
+  }
 }
 
 type Head = Pick<KubeManifest, 'apiVersion' | 'kind'>;
@@ -231,24 +256,6 @@ const headOf = ({ apiVersion, kind, name, namespace }: PackedObject): Head & Pic
   kind,
   metadata: { name, ...(namespace === undefined ? {} : { namespace }) },
 });
-
-/** What is sent: a compare-and-set if the object exists. `creationTimestamp: null` is nothing that can be applied. */
-export function bodyOf(object: KubeManifest, found?: LiveObject): ObjectBody {
-  const { creationTimestamp: _, ...metadata } = object.metadata;
-  return {
-    ...object,
-    metadata: {
-      ...metadata,
-      name: object.metadata.name,
-      labels: { ...object.metadata.labels, [PART_OF]: APPLY_SET_ID },
-      ...(found === undefined ? {} : { resourceVersion: found.metadata.resourceVersion }),
-    },
-  } as ObjectBody;
-}
-
-/** Whether Sluice has a part in it. Somebody may have deleted the object, and created another one of this name. */
-const isOfSluice = ({ metadata }: LiveObject): boolean =>
-  metadata.labels?.[PART_OF] === APPLY_SET_ID || !isEmpty(ownFields(metadata.managedFields));
 
 export function requireScope(
   resource: KubeResource,

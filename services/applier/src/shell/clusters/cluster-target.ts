@@ -1,7 +1,7 @@
 import { ClusterApi } from '#libs/kube/lean';
 import type { Logger } from '#libs/process';
 import type { Action } from '#libs/contracts';
-import type { Refusal } from '../../core/index.js';
+import type { Kinds, Refusal } from '../../core/index.js';
 import { Expressions } from '../probes/expressions.js';
 import { NO_GUARD } from '../guard/guard.js';
 import type { Timing } from '../functions/function-target.js';
@@ -12,13 +12,14 @@ import type { OpenTarget, Target } from '../targets/run-target.js';
 import { TargetProbes } from '../targets/target-probes.js';
 import { CALL_TIMEOUT_MS, type TargetStorage } from '../targets/target-storage.js';
 import { UnreachableError } from '../ports.js';
-import { ApplySetParent } from './apply-set.js';
+import { ApplySetParent, applySetOf, OWN_APPLY_SET, type ApplySet } from './apply-set.js';
 import { otherCluster } from './cluster-owner.js';
 import { ClusterBackend } from './cluster-backend.js';
 import { askOwner, askReady, ClusterCalls } from './cluster-calls.js';
-import { CLUSTER_KINDS, FLUX_SYNC, KUBE_OBJECTS } from './cluster-kinds.js';
+import { clusterKinds, FLUX_SYNC, KUBE_OBJECTS, placeOfKey, type OnHub, type Place } from './cluster-kinds.js';
 import { ClusterObjects } from './cluster-objects.js';
 import { ObjectWatches } from './object-watches.js';
+import { PlacedBackend } from './placed-backend.js';
 
 /** One Kubernetes cluster. */
 export interface Cluster {
@@ -29,17 +30,33 @@ export interface Cluster {
   readonly kubeconfig: string;
   /** Why the kubeconfig must not be used. The cluster then does not answer, and this is the reason. */
   readonly problem?: string | undefined;
+  /** How the hub knows it where it was found; undefined if it is from a file. */
+  readonly onHub?: OnHub;
 }
 
+/** The API server of a hub. All clusters that were found there share it. */
+export interface Hub {
+  readonly api: ClusterApi;
+  readonly reach: Reach;
+}
+
+/** Asks the hub at intervals whether it answers. `onChange` is told when that changes. */
+export const hubOf = (api: ClusterApi, everyMs: number, onChange: OnReachChange): Hub => ({
+  api,
+  reach: new Reach({ ask: () => askReady(api), onChange, everyMs }),
+});
+
 /** A cluster as a target of an applier. */
-export function clusterTarget({ name, labels, kubeconfig, problem }: Cluster, timing: Timing): Target {
+export function clusterTarget(cluster: Cluster, timing: Timing, hub?: Hub): Target {
+  const { name, labels, kubeconfig, problem, onHub } = cluster;
+  const kinds = clusterKinds(onHub);
   return {
     node: name,
     labels,
-    settings: problem === undefined ? kubeconfig : `not usable: ${problem}`,
-    capabilities: CLUSTER_CAPABILITIES,
-    kinds: CLUSTER_KINDS,
-    open: (storage, onChange, onDrift) => open({ name, kubeconfig, problem, timing, storage, onChange, onDrift }),
+    settings: settingsOf(kubeconfig, problem, onHub),
+    capabilities: hub === undefined ? CLUSTER_CAPABILITIES : [...CLUSTER_CAPABILITIES, 'placement:hub'],
+    kinds,
+    open: (storage, onChange, onDrift) => open({ cluster, hub, kinds, timing, storage, onChange, onDrift }),
   };
 }
 
@@ -55,9 +72,9 @@ export const CLUSTER_CAPABILITIES: readonly string[] = [
 const EXPRESSIONS = new Expressions();
 
 interface Opening {
-  readonly name: string;
-  readonly kubeconfig: string;
-  readonly problem: string | undefined;
+  readonly cluster: Cluster;
+  readonly hub: Hub | undefined;
+  readonly kinds: Kinds;
   readonly timing: Timing;
   readonly storage: TargetStorage;
   readonly onChange: OnReachChange;
@@ -65,7 +82,8 @@ interface Opening {
 }
 
 async function open(opening: Opening): Promise<OpenTarget> {
-  const { name, timing, storage, onChange, onDrift } = opening;
+  const { cluster, hub, kinds, timing, storage, onChange, onDrift } = opening;
+  const { name, onHub } = cluster;
   const { clock, checkMs } = timing;
   const api = await apiOf(opening);
   const ending = new AbortController();
@@ -74,12 +92,19 @@ async function open(opening: Opening): Promise<OpenTarget> {
   // It never answers. What was begun there ends now, with this reason.
   if (typeof api === 'string') await reach.look();
   const usable = typeof api === 'string' ? undefined : api;
-  const calls = new ClusterCalls(usable, reach, storage);
-  const watches = new ObjectWatches(usable ?? { follow: () => () => undefined }, onDrift);
-  const objects = new ClusterObjects(calls, watches);
-  const backend = new ClusterBackend(objects, watches, new ApplySetParent(calls, name));
-  const probes = new TargetProbes(reach, clock, ending.signal, { kube: objects, expressions: EXPRESSIONS });
-  const backends = new Map(CLUSTER_KINDS.order.map((kind) => [kind, backend]));
+  const place = (where: Place, there: ClusterApi | undefined, calling: Reach, set: ApplySet): Placed => {
+    const calls = new ClusterCalls(there, calling, storage);
+    const watches = new ObjectWatches(there ?? { follow: () => () => undefined }, set, onDrift);
+    const objects = new ClusterObjects(calls, watches, set);
+    const parent = new ApplySetParent(calls, name, set);
+    return { backend: new ClusterBackend(objects, watches, parent, kinds, where), objects, watches };
+  };
+  const own = place('cluster', usable, reach, OWN_APPLY_SET);
+  const there =
+    hub === undefined || onHub === undefined ? undefined : place('hub', hub.api, hub.reach, hubSetOf(onHub));
+  const backend = new PlacedBackend(own.backend, there?.backend);
+  const probes = new TargetProbes(reach, clock, ending.signal, { kube: own.objects, expressions: EXPRESSIONS });
+  const backends = new Map(kinds.order.map((kind) => [kind, backend]));
   return {
     reach,
     site: {
@@ -96,14 +121,16 @@ async function open(opening: Opening): Promise<OpenTarget> {
     },
     close: async () => {
       ending.abort();
-      watches.stop();
+      own.watches.stop();
+      there?.watches.stop();
       await usable?.close();
     },
   };
 }
 
 /** The API of the cluster, or why the kubeconfig cannot be used. */
-async function apiOf({ name, kubeconfig, problem, timing: { logger } }: Opening): Promise<ClusterApi | string> {
+async function apiOf({ cluster, timing: { logger } }: Opening): Promise<ClusterApi | string> {
+  const { name, kubeconfig, problem } = cluster;
   if (problem !== undefined) return problem;
   const log = logger === undefined ? {} : { logger: named(logger, name) };
   try {
@@ -119,7 +146,7 @@ async function apiOf({ name, kubeconfig, problem, timing: { logger } }: Opening)
  * applied: the kubeconfig may have been replaced.
  */
 function askOwn(api: ClusterApi, node: string, { journal }: TargetStorage): () => Promise<void> {
-  const hasObjects = Object.keys(journal.originals).length > 0;
+  const hasObjects = Object.keys(journal.originals).some((key) => placeOfKey(key) === 'cluster');
   let isKnown = !hasObjects && journal.work === undefined;
   return async () => {
     await askReady(api);
@@ -128,6 +155,26 @@ function askOwn(api: ClusterApi, node: string, { journal }: TargetStorage): () =
     isKnown = true;
   };
 }
+
+function settingsOf(kubeconfig: string, problem: string | undefined, onHub: OnHub | undefined): string {
+  if (problem !== undefined) return `not usable: ${problem}`;
+  return onHub === undefined ? kubeconfig : JSON.stringify([kubeconfig, onHub]);
+}
+
+interface Placed {
+  readonly backend: ClusterBackend;
+  readonly objects: ClusterObjects;
+  readonly watches: ObjectWatches;
+}
+
+/** Each cluster has its own set on the hub, in its namespace. */
+const hubSetOf = ({ namespace, name, owner }: OnHub): ApplySet =>
+  applySetOf({
+    name: `sluice-applied.${name}`,
+    namespace,
+    within: namespace,
+    metadata: { ownerReferences: [owner] },
+  });
 
 /** Each message says which cluster it is about. */
 const named = (logger: Logger, node: string): Logger => ({

@@ -157,7 +157,7 @@ describeOnClusters('a cluster', 2, (clusters) => {
     await scene.start('one', cluster.kubeconfig({ token }));
     await scene.bus.reported(({ kind }) => kind === 'announced');
     expect(await roll(objects('a', [configMap('x', { a: '1' })]))).toBe(
-      'failed: KubeObjects/a: ConfigMap/default/x: the user of the kubeconfig lacks a right: configmaps "x" is forbidden: User "viewer" cannot patch resource "configmaps" in API group "" in the namespace "default". Grant it in the cluster',
+      'failed: KubeObjects/a: ConfigMap/default/x: the user of the kubeconfig lacks a right: configmaps "x" is forbidden: User "viewer" cannot patch resource "configmaps" in API group "" in the namespace "default". Grant it there',
     );
   });
 

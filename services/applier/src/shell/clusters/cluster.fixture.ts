@@ -7,7 +7,8 @@ import { MemoryNodeBus } from '../../testing/memory-node-bus.js';
 import { SILENT } from '../../core/index.js';
 import { AT_ONCE, MemoryJournals } from '../targets/device.fixture.js';
 import { runTarget, type RunningTarget } from '../targets/run-target.js';
-import { clusterTarget } from './cluster-target.js';
+import type { OnHub } from './cluster-kinds.js';
+import { clusterTarget, type Hub } from './cluster-target.js';
 
 /** A fragment with these objects. */
 export const objects = (name: string, list: readonly object[], more: object = {}): ConfigEntry => ({
@@ -52,7 +53,7 @@ export const plainKubeconfig = (server: string): string =>
 
 /** One cluster, and the applier that serves it, on a bus in memory. */
 export class ClusterScene {
-  readonly bus = new MemoryNodeBus('c-1');
+  readonly bus: MemoryNodeBus;
   readonly journals = new MemoryJournals();
   readonly lost: string[] = [];
   /** Added to the real time. */
@@ -61,7 +62,13 @@ export class ClusterScene {
   private readonly running: RunningTarget[] = [];
   private readonly ending = new AbortController();
 
-  constructor(readonly cluster: LeanCluster) {}
+  /** With a hub, the cluster was found there. */
+  constructor(
+    readonly cluster: LeanCluster,
+    private readonly found: { readonly name?: string; readonly onHub?: OnHub; readonly hub?: Hub } = {},
+  ) {
+    this.bus = new MemoryNodeBus(found.name ?? 'c-1');
+  }
 
   readonly clock = (): number => performance.now() + this.aheadMs;
 
@@ -75,7 +82,9 @@ export class ClusterScene {
     kubeconfig = this.cluster.kubeconfig(),
     onUnusable: (reason: string) => void = () => undefined,
   ): Promise<RunningTarget> {
-    const target = clusterTarget({ name: 'c-1', labels: {}, kubeconfig }, { clock: this.clock, checkMs: 500 });
+    const { name = 'c-1', onHub, hub } = this.found;
+    const cluster = { name, labels: {}, kubeconfig, ...(onHub === undefined ? {} : { onHub }) };
+    const target = clusterTarget(cluster, { clock: this.clock, checkMs: 500 }, hub);
     const running = await runTarget({
       target,
       bus: this.bus,

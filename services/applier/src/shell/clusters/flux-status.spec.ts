@@ -1,4 +1,4 @@
-import { fluxStatus } from './flux-status.js';
+import { fluxStatus, lastAttempt } from './flux-status.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -135,6 +135,30 @@ const CASES: readonly (readonly [string, Fields | undefined, string])[] = [
     'failed content: ReconciliationFailed: namespace not found',
   ],
   [
+    'an API server that does not answer Flux',
+    sync(WANTED, LAST, ready('False', 'ReconciliationFailed', 'Get "https://10.0.0.1": dial tcp: connection refused')),
+    'in-progress: Ready=False: ReconciliationFailed: Get "https://10.0.0.1": dial tcp: connection refused',
+  ],
+  [
+    'a right that Flux lacks',
+    sync(WANTED, LAST, ready('False', 'ReconciliationFailed', 'User "x" cannot patch resource "configmaps"')),
+    'failed node: ReconciliationFailed: User "x" cannot patch resource "configmaps"',
+  ],
+  [
+    'a kubeconfig that Flux cannot use',
+    sync(
+      WANTED,
+      LAST,
+      ready('False', 'ReconciliationFailed', "KubeConfig secret 'a/b' does not contain a 'value' key"),
+    ),
+    "failed node: ReconciliationFailed: KubeConfig secret 'a/b' does not contain a 'value' key",
+  ],
+  [
+    'health that could not be looked at in time',
+    sync(WANTED, LAST, ready('False', 'HealthCheckFailed', 'context deadline exceeded')),
+    'failed node: HealthCheckFailed: context deadline exceeded',
+  ],
+  [
     'what does not become healthy',
     sync(WANTED, LAST, ready('False', 'HealthCheckFailed', 'timeout waiting for: [Deployment/a/b]')),
     'failed node: HealthCheckFailed: timeout waiting for: [Deployment/a/b]',
@@ -169,6 +193,18 @@ const CASES: readonly (readonly [string, Fields | undefined, string])[] = [
 test.each(CASES)('%s', (_name, found, expected) => {
   const { is, fault, message } = fluxStatus(found, GOOD);
   expect(`${is}${fault === undefined ? '' : ` ${fault}`}${message === '' ? '' : `: ${message}`}`).toBe(expected);
+});
+
+test('a failure that was there before the change counts only once Flux has tried again', () => {
+  const failed = (at: string): Fields =>
+    sync(WANTED, LAST, { ...ready('False', 'BuildFailed', 'no'), lastTransitionTime: at });
+  const before = lastAttempt(failed('10:00'));
+  expect(fluxStatus(failed('10:00'), GOOD, before)).toEqual({
+    is: 'in-progress',
+    message: 'Flux has not tried this revision again: Ready=False: BuildFailed: no',
+  });
+  expect(fluxStatus(failed('10:01'), GOOD, before)).toMatchObject({ is: 'failed', fault: 'content' });
+  expect(fluxStatus(failed('10:00'), GOOD, lastAttempt(undefined))).toMatchObject({ is: 'failed' });
 });
 
 test('long words of Flux are shortened', () => {

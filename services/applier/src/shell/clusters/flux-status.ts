@@ -12,8 +12,10 @@ type Fields = Readonly<Record<string, unknown>>;
  * 3. It has failed if `Ready=False` and the attempted revision is the pinned one. Whatever Flux says about another
  *    revision or an earlier generation is not about this change.
  * 4. What may pass by itself is waited for: dependencies, downloads, servers that do not answer.
+ * 5. A failure that was there before the change says nothing about it: Flux may not have tried the revision again.
+ *    `before` is the last attempt at that time.
  */
-export function fluxStatus(object: Fields | undefined, revision: string): ObjectStatus {
+export function fluxStatus(object: Fields | undefined, revision: string, before?: string): ObjectStatus {
   if (object === undefined) return waits('is missing');
   const metadata = fieldsOf(object['metadata']);
   if (metadata['deletionTimestamp'] !== undefined) return { is: 'terminating', message: 'is being deleted' };
@@ -30,7 +32,8 @@ export function fluxStatus(object: Fields | undefined, revision: string): Object
   if (stalled?.status === 'True') return fails(stalled, 'content');
   if (ready === undefined) return waits(`Flux has not handled generation ${String(generation)} yet`);
   const judge = object['kind'] === 'Kustomization' ? kustomization : source;
-  return judge({ status, ready, revision, isHandled: status['observedGeneration'] === generation });
+  const isNew = before === undefined || lastAttempt(object) !== before;
+  return judge({ status, ready, revision, isNew, isHandled: status['observedGeneration'] === generation });
 }
 
 interface Judged {
@@ -38,6 +41,8 @@ interface Judged {
   /** The condition Ready of the latest generation. */
   readonly ready: Condition;
   readonly revision: string;
+  /** Whether Flux has tried something since the change was checked. */
+  readonly isNew: boolean;
   /** Whether Flux was ready with the latest generation. */
   readonly isHandled: boolean;
 }
@@ -52,15 +57,39 @@ function source({ status, ready, revision, isHandled }: Judged): ObjectStatus {
   return waits(shown(ready));
 }
 
-function kustomization({ status, ready, revision, isHandled }: Judged): ObjectStatus {
+function kustomization({ status, ready, revision, isNew, isHandled }: Judged): ObjectStatus {
   const { lastAppliedRevision: applied, lastAttemptedRevision: attempted } = status;
   if (ready.status === 'True' && isHandled && isFluxRevision(applied, revision)) return CURRENT;
   if (ready.status === 'False' && isFluxRevision(attempted, revision)) {
-    const fault = FAILURES[textOf(ready.reason)];
+    if (!isNew) return waits(`Flux has not tried this revision again: ${shown(ready)}`);
+    const fault = faultOf(textOf(ready.reason), textOf(ready.message));
     if (fault !== undefined) return fails(ready, fault);
   }
   return waits(ready.status === 'True' ? `has applied ${textOf(applied) || 'nothing'} so far` : shown(ready));
 }
+
+/**
+ * Identifies the last attempt of Flux to bring about what an object asks for. Each attempt of a Kustomization first
+ * sets `Ready=Unknown`, so that the time of a failure is that of its attempt, also if it fails again.
+ */
+export function lastAttempt(object: Fields | undefined): string {
+  const status = fieldsOf(object?.['status']);
+  const ready = conditionsOf(status).find(({ type }) => type === 'Ready') as Fields | undefined;
+  return JSON.stringify([status['lastAttemptedRevision'], ready?.['status'], ready?.['lastTransitionTime']]);
+}
+
+function faultOf(reason: string, message: string): ObjectStatus['fault'] | undefined {
+  const fault = FAILURES[reason];
+  if (fault === undefined || reason === 'HealthCheckFailed') return fault;
+  if (MAY_PASS.test(message)) return undefined;
+  return IS_OF_ACCESS.test(message) ? 'node' : fault;
+}
+
+/** An API server does not answer, or is in trouble: Flux tries again. */
+const MAY_PASS =
+  /dial tcp|connection (refused|reset)|no such host|i\/o timeout|TLS handshake timeout|deadline exceeded|unexpected EOF|server is currently unable|too many requests|etcdserver:/i;
+/** About what Flux may do in the cluster, and not about the content. */
+const IS_OF_ACCESS = /kubeconfig|unauthorized|cannot \w+ resource/i;
 
 /** The reasons of a Kustomization that are about the revision, and what is to blame. Others may pass by themselves. */
 const FAILURES: Readonly<Record<string, ObjectStatus['fault']>> = {

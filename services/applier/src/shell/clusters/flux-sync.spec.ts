@@ -20,9 +20,13 @@ describeOnClusters('a FluxSync', 2, (clusters) => {
     await flux.remove();
   });
 
-  /** Grants a lease, and plays Flux until it is reported. */
-  const roll = async (play: () => Promise<void>, ...fragments: readonly ConfigEntry[]): Promise<string | undefined> => {
-    const lease = scene.bus.grant(config(...fragments), { applyMs: 60_000 });
+  /** Grants a lease for this fragment, or for none, and plays Flux until it is reported. */
+  const roll = async (
+    play: () => Promise<void>,
+    fragment?: ConfigEntry,
+    applyMs = 60_000,
+  ): Promise<string | undefined> => {
+    const lease = scene.bus.grant(config(...(fragment === undefined ? [] : [fragment])), { applyMs });
     await play();
     return outcome(await scene.bus.reported((report) => report.lease === lease));
   };
@@ -76,11 +80,32 @@ describeOnClusters('a FluxSync', 2, (clusters) => {
       await flux.asked('b');
       await flux.fetches('b');
       await flux.cannotApply('b', 'ReconciliationFailed', 'ConfigMap/nowhere/hello namespace not specified');
+      await works('a');
     };
     expect(await roll(play, sync('b'))).toBe(
       'invalid: Kustomization.kustomize.toolkit.fluxcd.io/default/apps has failed: ReconciliationFailed: ConfigMap/nowhere/hello namespace not specified',
     );
     expect(await flux.pinned()).toBe(commit('a'));
+  });
+
+  it('is tried again with the same revision, and the old failure does not count', async () => {
+    expect(await roll(() => works('a'), sync('a'))).toBe('applied');
+    const fails = async (): Promise<void> => {
+      await flux.asked('b');
+      await flux.fetches('b');
+      await flux.cannotApply('b', 'ReconciliationFailed', 'a webhook denied the request');
+    };
+    // Flux is too slow to bring back the last revision.
+    expect(await roll(fails, sync('b'), 15_000)).toMatch(
+      /^invalid: .*a webhook denied the request; not done yet: GitRepository\.\S+\/apps: .*; Kustomization\.\S+\/apps: /,
+    );
+    const again = async (): Promise<void> => {
+      await flux.asked('b');
+      await flux.fetches('b');
+      await looked();
+      await flux.applies('b');
+    };
+    expect(await roll(again, sync('b'))).toBe('applied');
   });
 
   it('has failed if what it applied does not become healthy', async () => {
@@ -128,9 +153,26 @@ describeOnClusters('a FluxSync', 2, (clusters) => {
   it('removes both objects when it is deleted, and lets Flux prune', async () => {
     expect(await roll(() => works('a'), sync('a'))).toBe('applied');
     await flux.addFinalizer();
-    expect(await roll(() => flux.finishDeletion())).toBe('applied');
-    await until(async () => (await flux.kustomization()) === undefined, 'the Kustomization is gone');
-    expect(await flux.source()).toBeUndefined();
+    const before = scene.bus.reports.length;
+    let reports: number | undefined;
+    const prune = async (): Promise<void> => {
+      await until(async () => (await flux.source()) === undefined, 'the source is gone');
+      await looked();
+      reports = scene.bus.reports.length - before;
+      await flux.finishDeletion();
+    };
+    expect([await roll(prune), reports]).toEqual(['applied', 0]);
+    expect(await flux.kustomization()).toBeUndefined();
+  });
+
+  it('is removed although Flux is gone, and the report names what it has left', async () => {
+    expect(await roll(() => works('a'), sync('a'))).toBe('applied');
+    await flux.addFinalizer();
+    const { verdict, reason } = await scene.bus.roll(config(), { applyMs: 15_000 });
+    expect([verdict, reason]).toEqual([
+      'applied',
+      'not done yet: Kustomization.kustomize.toolkit.fluxcd.io/default/apps: Flux has not deleted what it had applied',
+    ]);
   });
 
   it('pins its revision again if somebody changes it by hand', async () => {

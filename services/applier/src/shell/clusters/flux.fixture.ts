@@ -16,23 +16,29 @@ export const sync = (digit: string, more: object = {}): ConfigEntry => ({
   } as unknown as ConfigEntry['spec'],
 });
 
-const SOURCE = '/apis/source.toolkit.fluxcd.io/v1/namespaces/default/gitrepositories/apps';
-const SYNC = '/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/default/kustomizations/apps';
-
 interface Read extends KubeObject {
   readonly metadata: KubeObject['metadata'] & { readonly generation: number };
 }
 
 /** Plays Flux: writes what source-controller and kustomize-controller write into the status of their objects. */
 export class FluxRole {
-  constructor(private readonly api: KubeApi) {}
+  private readonly sourcePath: string;
+  private readonly syncPath: string;
+
+  constructor(
+    private readonly api: KubeApi,
+    { namespace, name }: { readonly namespace: string; readonly name: string } = { namespace: 'default', name: 'apps' },
+  ) {
+    this.sourcePath = `/apis/source.toolkit.fluxcd.io/v1/namespaces/${namespace}/gitrepositories/${name}`;
+    this.syncPath = `/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/${namespace}/kustomizations/${name}`;
+  }
 
   source(): Promise<KubeObject | undefined> {
-    return this.api.get(SOURCE);
+    return this.api.get(this.sourcePath);
   }
 
   kustomization(): Promise<KubeObject | undefined> {
-    return this.api.get(SYNC);
+    return this.api.get(this.syncPath);
   }
 
   /** The commit that the source pins; undefined if there is no source. */
@@ -49,8 +55,8 @@ export class FluxRole {
   }
 
   async fetches(digit: string): Promise<void> {
-    const { generation } = await this.read(SOURCE);
-    await this.write(SOURCE, {
+    const { generation } = await this.read(this.sourcePath);
+    await this.write(this.sourcePath, {
       observedGeneration: generation,
       conditions: [condition(generation, 'True', 'Succeeded', `stored artifact for revision '${revision(digit)}'`)],
       artifact: {
@@ -64,26 +70,26 @@ export class FluxRole {
   }
 
   async cannotFetch(message: string): Promise<void> {
-    const { generation } = await this.read(SOURCE);
-    await this.write(SOURCE, { conditions: [condition(generation, 'False', 'GitOperationFailed', message)] });
+    const { generation } = await this.read(this.sourcePath);
+    await this.write(this.sourcePath, { conditions: [condition(generation, 'False', 'GitOperationFailed', message)] });
   }
 
   async applies(digit: string): Promise<void> {
-    const { generation } = await this.read(SYNC);
+    const { generation } = await this.read(this.syncPath);
     const all = { lastAttemptedRevision: revision(digit), lastAppliedRevision: revision(digit) };
     const done = condition(generation, 'True', 'ReconciliationSucceeded', `Applied revision: ${revision(digit)}`);
-    await this.write(SYNC, { observedGeneration: generation, ...all, conditions: [done] });
+    await this.write(this.syncPath, { observedGeneration: generation, ...all, conditions: [done] });
   }
 
   async cannotApply(digit: string, reason: string, message: string): Promise<void> {
-    const { generation } = await this.read(SYNC);
+    const { generation } = await this.read(this.syncPath);
     const conditions = [condition(generation, 'False', reason, message)];
-    await this.write(SYNC, { lastAttemptedRevision: revision(digit), conditions });
+    await this.write(this.syncPath, { lastAttemptedRevision: revision(digit), conditions });
   }
 
   /** As kustomize-controller does at first, so that it can prune before its object is gone. */
   async addFinalizer(): Promise<void> {
-    await this.api.patch(SYNC, { metadata: { finalizers: ['finalizers.fluxcd.io'] } }, 'kustomize-controller');
+    await this.api.patch(this.syncPath, { metadata: { finalizers: ['finalizers.fluxcd.io'] } }, 'kustomize-controller');
   }
 
   /** It has pruned. */
@@ -92,13 +98,13 @@ export class FluxRole {
       async () => (await this.kustomization())?.metadata.deletionTimestamp !== undefined,
       'the Kustomization is being deleted',
     );
-    await this.api.patch(SYNC, { metadata: { finalizers: null } }, 'kustomize-controller');
+    await this.api.patch(this.syncPath, { metadata: { finalizers: null } }, 'kustomize-controller');
   }
 
   async remove(): Promise<void> {
     if ((await this.kustomization()) !== undefined)
-      await this.api.patch(SYNC, { metadata: { finalizers: null } }, 'kustomize-controller');
-    for (const path of [SYNC, SOURCE]) await this.api.remove(path);
+      await this.api.patch(this.syncPath, { metadata: { finalizers: null } }, 'kustomize-controller');
+    for (const path of [this.syncPath, this.sourcePath]) await this.api.remove(path);
   }
 
   private async read(path: string): Promise<Read['metadata']> {

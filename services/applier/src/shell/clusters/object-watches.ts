@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { kubeObjectId } from '#libs/manifests/lean';
 import type { ClusterApi, KubeResource, LiveObject } from '#libs/kube/lean';
-import { APPLY_SET_ID, PART_OF } from './apply-set.js';
+import { PART_OF, type ApplySet } from './apply-set.js';
 import { kstatus, type ObjectStatus } from './kstatus.js';
 import { shapeOf } from './object-differences.js';
 
@@ -35,6 +35,7 @@ export class ObjectWatches {
 
   constructor(
     private readonly api: Pick<ClusterApi, 'follow'>,
+    private readonly set: ApplySet,
     /** Called when an object differs from what it was when it was last compared. */
     private readonly onDrift: () => void,
   ) {}
@@ -49,7 +50,8 @@ export class ObjectWatches {
     const idOf = ({ metadata: { name, namespace } }: LiveObject): string =>
       kubeObjectId({ apiVersion, kind, metadata: { name, ...(namespace === undefined ? {} : { namespace }) } });
     const stop = this.api.follow<readonly [string, Seen]>(resource, {
-      query: `labelSelector=${encodeURIComponent(`${PART_OF}=${APPLY_SET_ID}`)}`,
+      query: `labelSelector=${encodeURIComponent(`${PART_OF}=${this.set.id}`)}`,
+      namespace: this.set.within,
       // A list does not say the kind of each object.
       pick: (object) => [idOf(object), seenOf({ ...object, apiVersion, kind })],
       onList: (all) => this.listed(groupKind, new Map(all)),
