@@ -3,7 +3,7 @@ const { readFileSync } = require('node:fs');
 const Sequencer = require('@jest/test-sequencer').default;
 
 const needsMuch = ({ path }) =>
-  /describeOnKube|KubeCluster|findHelm|'helm'|'vm'|'vm-long'|vm-scene/.test(readFileSync(path, 'utf8'));
+  /describeOnKube|describeOnFlux|KubeCluster|findHelm|'helm'|'vm'|'vm-long'|vm-scene/.test(readFileSync(path, 'utf8'));
 
 module.exports = class extends Sequencer {
   sort(tests) {

@@ -1,11 +1,11 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, truncateSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const READY_MS = 90_000;
 
-/** One program of the control plane. It logs into a file in its working folder. */
+/** One program of the control plane, or a controller. It logs into a file in its working folder. */
 export class Program {
   private child: ChildProcess | undefined;
 
@@ -13,6 +13,7 @@ export class Program {
     private readonly folder: string,
     private readonly command: string,
     private readonly args: readonly string[],
+    private readonly env: NodeJS.ProcessEnv = {},
   ) {}
 
   get pid(): number {
@@ -25,7 +26,12 @@ export class Program {
 
   start(): this {
     const log = openSync(this.log, 'a');
-    this.child = spawn(this.command, [...this.args], { cwd: this.folder, stdio: ['ignore', log, log], detached: true });
+    this.child = spawn(this.command, [...this.args], {
+      cwd: this.folder,
+      env: { ...process.env, ...this.env },
+      stdio: ['ignore', log, log],
+      detached: true,
+    });
     closeSync(log);
     this.child.once('error', () => undefined);
     this.child.unref();
@@ -53,6 +59,14 @@ export class Program {
         );
       await sleep(30);
     }
+  }
+
+  hasLogged(words: string): boolean {
+    return readFileSync(this.log, 'utf8').includes(words);
+  }
+
+  forgetLog(): void {
+    truncateSync(this.log);
   }
 
   logTail(): string {

@@ -8,6 +8,7 @@ export * from './ledger-fixture.js';
 export * from './state-picture.js';
 export * from './tcp-proxy.js';
 export { DnsServer } from './dns-server.js';
+export * from './flux/index.js';
 export * from './kube/index.js';
 export { testAuthority, type TestAuthority } from './certificates.js';
 export { findHelm, whyNoHelm } from './helm/binary.js';

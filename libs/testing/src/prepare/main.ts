@@ -1,4 +1,5 @@
 import { findNatsServer } from '#libs/process';
+import { FLUX_CONTROLLERS, findFlux, mayHaveFlux } from '../flux/binaries.js';
 import { findHelm, whyNoHelm } from '../helm/binary.js';
 import { findKubeBinaries, findKubectl } from '#libs/api-servers';
 import { whyNoKube } from '../kube/why-no-kube.js';
@@ -7,7 +8,8 @@ import { whyNoVm } from '../vm/why-no-vm.js';
 
 /**
  * Builds what the tests need and this machine does not have. `first`: what nearly all tests start. `rest`: what takes
- * minutes and few tests need. Without Go nothing is built, and the names of those tests say so.
+ * minutes and few tests need; last of it what no test waits for. `flux`: what `npm run test:flux` needs. Without Go
+ * nothing is built, and the names of those tests say so.
  */
 const STEPS: Readonly<Record<string, () => Promise<unknown>>> = {
   first: async () => {
@@ -21,6 +23,10 @@ const STEPS: Readonly<Record<string, () => Promise<unknown>>> = {
     }
     if (whyNoHelm() === undefined) await findHelm();
     whyNoVm(); // builds an image, if that is possible
+    if (mayHaveFlux()) await findFlux('kustomize-controller', { isInPassing: true });
+  },
+  flux: async () => {
+    for (const controller of FLUX_CONTROLLERS) if (mayHaveFlux()) await findFlux(controller);
   },
 };
 

@@ -86,6 +86,7 @@ test.each<readonly [string, object, string]>([
   ['an empty path', { ...git(), path: '' }, 'spec.path bad-path'],
   ['another placement', { ...git(), placement: 'here' }, 'spec.placement unknown-word'],
   ['a namespace on a hub', { ...git(), placement: 'hub', namespace: 'apps' }, 'spec.namespace forbidden'],
+  ['a timeout that Flux ignores', { ...git(), timeout: '10s' }, 'spec.timeout bad-duration'],
   ['an interval that loads the cluster', { ...git(), interval: '5s' }, 'spec.interval bad-duration'],
   [
     'a health check without a name',

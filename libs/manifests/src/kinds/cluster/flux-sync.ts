@@ -181,7 +181,7 @@ const NO_NAMESPACE =
     '`false`: objects that are no longer in the source, or that this fragment has applied when it is deleted, stay. Default: true.',
   interval: 'How often Flux corrects what others have changed. At least `1m`. Default: `10m`.',
   timeout:
-    'How long Flux may take to apply a revision and check its health, such as `3m`. Less than half of the `applyTimeout` of the pool. Default: the interval.',
+    'How long Flux may take to apply a revision and check its health, such as `3m`. At least `30s`. Less than half of the `applyTimeout` of the pool. Default: the interval.',
   healthChecks: 'The objects whose health Flux checks; `[]`: none. Default: all that it has applied.',
   targetNamespace: 'The namespace of all objects in the source.',
   serviceAccount: 'The service account, in the namespace of the Kustomization, whose rights Flux uses.',
@@ -200,7 +200,7 @@ export class FluxSyncSpec extends NodeSpec {
   @Duration({ least: '1m', because: 'each run reads every object from the API server' })
   readonly interval?: string;
   @Optional()
-  @Duration({ least: '1s', because: 'nothing is ready sooner' })
+  @Duration({ least: '30s', because: 'Flux waits for 30 seconds in any case' })
   readonly timeout?: string;
   @Optional() @NestedList(() => FluxHealthCheck, MOST_HEALTH_CHECKS) readonly healthChecks?: readonly FluxHealthCheck[];
   @Optional() @Text(KUBE_NAMESPACE) readonly targetNamespace?: string;
