@@ -55,6 +55,15 @@ const ONCE_FAILED: readonly (readonly [number, number])[] = [
 /** The same, as whole plans. These stay the same, even if the meaning of seeds changes. */
 const PLANS_ONCE_FAILED: readonly Plan[] = [
   {
+    seed: 322,
+    nodes: 1,
+    copies: 1,
+    minutes: 4,
+    patient: false,
+    kubernetes: false,
+    actors: actorsOf('changes:1+4,killed-nodes:6,bus-away:0,lost-objects:0,unreachable-targets:0'),
+  },
+  {
     seed: 27_720,
     nodes: 5,
     copies: 3,

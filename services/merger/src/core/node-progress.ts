@@ -14,7 +14,7 @@ export const NODE_FACTS: FactTable<State> = {
   'node.lease.settled': settled,
   'node.reported': (state, fact) => {
     // While a lease is running, a report may be about the time before it.
-    if (state.work.get(fact.node)?.state !== 'applying') state.unanswered.delete(fact.node);
+    if (state.work.get(fact.node)?.state !== 'applying') answered(state, fact.node);
     noteReport(state, fact);
   },
   'node.deferred': (state, { node, change }) => setWork(state, node, { change, state: 'deferred' }),
@@ -114,9 +114,16 @@ function settled(state: State, fact: FactOf<'node.lease.settled'>): void {
 }
 
 /** A lease that is cancelled was still waiting for its drain: the node never got its config. */
-function noteAnswer({ unanswered }: State, fact: FactOf<'node.lease.settled'>): void {
-  const isUntouched = fact.because === 'cancelled' && unanswered.get(fact.node)?.leases === 1;
-  if (isUntouched || takenReport(fact) !== undefined) unanswered.delete(fact.node);
+function noteAnswer(state: State, fact: FactOf<'node.lease.settled'>): void {
+  const isUntouched = fact.because === 'cancelled' && state.unanswered.get(fact.node)?.leases === 1;
+  if (isUntouched || takenReport(fact) !== undefined) answered(state, fact.node);
+}
+
+/** The node may have had a deleted fragment until now. */
+function answered(state: State, node: string): void {
+  if (!state.unanswered.has(node)) return;
+  state.unanswered.delete(node);
+  countAgain(state);
 }
 
 function noteReport(state: State, fact: Fact): void {
