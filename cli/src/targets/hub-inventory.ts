@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Kube, KubeOptions } from '#libs/kube';
 import type { Logger } from '#libs/process';
 import {
+  BoundObjects,
   CALL_TIMEOUT_MS,
   clusterTarget,
   hubOf,
@@ -22,6 +23,8 @@ export interface HubInventoryOptions extends Pick<KubeOptions, 'kubeconfig' | 'c
 export async function hubInventory(options: HubInventoryOptions): Promise<Inventory> {
   const { namespace, log } = options;
   const hub = await openKube(options);
+  const api = hub.objects({ timeoutMs: CALL_TIMEOUT_MS, logger: log });
+  const objects = new BoundObjects({ api, call: (work) => work(api), watch: 'namespace', user: HUB_USER });
   let clusterId = '';
   return {
     name: async () => {
@@ -29,7 +32,8 @@ export async function hubInventory(options: HubInventoryOptions): Promise<Invent
       const digest = createHash('sha256').update(JSON.stringify([clusterId, namespace ?? '']));
       return `clusters-${digest.digest('hex').slice(0, 12)}`;
     },
-    start: (timing, onChange) => follow(hub, { namespace, log, clusterId, timing }, onChange),
+    start: (timing, onChange) =>
+      follow(hub, { namespace, log, clusterId, timing: { ...timing, hubObjects: objects } }, onChange),
     leaving: {
       isOurs: (labels) => labels[INVENTORY_LABEL] === clusterId,
       isDeleted: async (node) => {
@@ -38,7 +42,10 @@ export async function hubInventory(options: HubInventoryOptions): Promise<Invent
       },
       reason: 'its Cluster or Secret was deleted',
     },
-    close: () => hub.close(),
+    close: () => {
+      objects.stop();
+      return hub.close();
+    },
   };
 }
 
@@ -48,6 +55,8 @@ interface Following {
   readonly clusterId: string;
   readonly timing: Timing;
 }
+
+const HUB_USER = 'the user of the kubeconfig of the hub';
 
 /** Follows Clusters and Secrets. Returns a function that stops it. */
 function follow(

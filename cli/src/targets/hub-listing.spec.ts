@@ -52,7 +52,12 @@ it('lists a Cluster with its Secret, and its labels', () => {
   expect(listing.clusters).toEqual([
     {
       name: 'a.fleet',
-      labels: { stage: 'prod', 'sluice.dev/inventory': 'hub', 'sluice.dev/namespace': 'fleet' },
+      labels: {
+        stage: 'prod',
+        'sluice.dev/cluster': 'a',
+        'sluice.dev/inventory': 'hub',
+        'sluice.dev/namespace': 'fleet',
+      },
       kubeconfig: 'https://a',
       onHub: {
         namespace: 'fleet',

@@ -1,4 +1,4 @@
-import { isNodeName } from '#libs/contracts';
+import { isNodeName, LABEL_VALUE } from '#libs/contracts';
 import { CREDENTIAL_LABEL, type HubCluster, type KubeSecret } from '#libs/kube';
 import type { HubOwner, OnHub } from '../../../services/applier/src/shell/targets/index.js';
 import { INVENTORY_LABEL, NAMESPACE_LABEL, type ExistingNode, type InventoryProblem } from './inventory.js';
@@ -62,11 +62,13 @@ export function clustersOf(hub: HubState): HubListing {
     if (!isNodeName(node)) return problem(`${node} cannot be the name of a node`, 'use a shorter name, in lower case');
     nodes.set(node, { isReplaced: true });
     if (found.secret === undefined) return;
-    const { secret, namespace } = found;
+    const { secret, namespace, cluster } = found;
     const key = KEYS.find((one) => (secret.data[one] ?? '').trim() !== '') ?? '';
     const kubeconfig = secret.data[key];
     const where = `Secret ${secret.name}`;
-    const labels = { ...found.labels, [INVENTORY_LABEL]: hub.clusterId, [NAMESPACE_LABEL]: namespace };
+    // So that bindings can name its object.
+    const own: Readonly<Record<string, string>> = LABEL_VALUE.test(cluster) ? { [CREDENTIAL_LABEL]: cluster } : {};
+    const labels = { ...found.labels, ...own, [INVENTORY_LABEL]: hub.clusterId, [NAMESPACE_LABEL]: namespace };
     const refuse = (reason: string, todo: string): void => {
       problem(reason, todo);
       unusable.push({ name: node, labels, problem: reason });
@@ -92,6 +94,7 @@ export function clustersOf(hub: HubState): HubListing {
 interface Found {
   readonly object: string;
   readonly node: string;
+  readonly cluster: string;
   readonly namespace: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly unready: string | undefined;
@@ -133,6 +136,7 @@ function ofCluster(cluster: HubCluster, { own, credentials }: HubState, problems
   return {
     object,
     node: nodeOfCluster(namespace, name),
+    cluster: name,
     namespace,
     labels,
     unready,
@@ -155,6 +159,7 @@ function ofSecrets({ clusters, credentials }: HubState, problems: InventoryProbl
   return [...first.values()].map((secret) => ({
     object: `Secret ${secret.namespace}/${secret.name}`,
     node: nodeOfCluster(secret.namespace, secret.labels[CREDENTIAL_LABEL] ?? ''),
+    cluster: secret.labels[CREDENTIAL_LABEL] ?? '',
     namespace: secret.namespace,
     labels: secret.labels,
     unready: undefined,

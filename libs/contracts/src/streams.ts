@@ -19,6 +19,8 @@ export const TARGETS = 'targets';
 export const JOURNALS = 'journals';
 /** Which hub publishes in this fleet as which source. */
 export const HUBS = 'hubs';
+/** What appliers have read for the bindings of their nodes. Written by compare-and-set. */
+export const BOUND_VALUES_BUCKET = 'bound-values';
 /** What targets elsewhere say about themselves. No decision depends on it. */
 export const TARGET_STATUS = 'target-status';
 /** Which copy may decide now, per service. This only keeps the other copies idle. */

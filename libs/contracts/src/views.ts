@@ -13,6 +13,11 @@ export type ChangeView = Narrow<
     phase: 'accepted' | 'waiting' | 'rendered' | 'validated' | 'rolling' | 'committed' | 'rejected' | 'ended';
   }
 >;
+export type BoundField = Narrow<views.BoundField, { from: 'cluster' | 'hub' }>;
+export type BindingsView = Omit<Plain<views.BindingsView>, 'fields'> & Readonly<{ fields: readonly BoundField[] }>;
+/** What was read in a field: a value, or why there is none. */
+export type BoundValue = BoundField &
+  ({ readonly value: string; readonly missing?: undefined } | { readonly missing: string; readonly value?: undefined });
 export type FragmentView = Plain<views.FragmentView>;
 export type FragmentCounts = Plain<views.FragmentCounts>;
 export type ReviewView = Narrow<views.ReviewView, { verdict: 'validated' | 'blocked' | 'rejected' }>;
@@ -54,6 +59,7 @@ export const HEARTBEATS_PER_SECOND = 400;
 export interface ViewValues {
   nodes: NodeView;
   changes: ChangeView;
+  bindings: BindingsView;
   fragments: FragmentView;
   reviews: ReviewView;
   'known-bad': KnownBadView;
@@ -71,6 +77,7 @@ const view = (schema: DescMessage, owner: ServiceName) => ({ schema, owner });
 export const VIEWS: Readonly<Record<ViewBucket, ReturnType<typeof view>>> = {
   nodes: view(views.NodeViewSchema, 'inventory'),
   changes: view(views.ChangeViewSchema, 'merger'),
+  bindings: view(views.BindingsViewSchema, 'merger'),
   fragments: view(views.FragmentViewSchema, 'merger'),
   reviews: view(views.ReviewViewSchema, 'validator'),
   'known-bad': view(views.KnownBadViewSchema, 'validator'),

@@ -1,5 +1,8 @@
 import { isObject, placeOf } from './shape/reader.js';
 import type { Problem } from './shape/checked.js';
+import { isUnicode } from './utf8.js';
+
+export { isUnicode, utf8Bytes } from './utf8.js';
 
 /** The most bytes of a change as published, and of a config as rendered: NATS takes 1 MiB with headers. */
 export const MAX_CHANGE_BYTES = 900 * 1024;
@@ -13,26 +16,6 @@ export function jsonProblems(value: unknown): readonly Problem[] {
   walk(value, '', 1, problems);
   return problems;
 }
-
-/** The number of bytes of a text in UTF-8. */
-export function utf8Bytes(text: string): number {
-  let bytes = text.length;
-  for (let i = 0; i < text.length; i++) {
-    const unit = text.charCodeAt(i);
-    if (unit < 0x80) continue;
-    bytes += unit < 0x800 ? 1 : 2;
-    // A pair takes four bytes in all; its first half was counted as three, its second as one.
-    if (unit >= 0xd800 && unit < 0xdc00 && isLowSurrogate(text.charCodeAt(i + 1))) i += 1;
-  }
-  return bytes;
-}
-
-/** Whether a text is valid Unicode: half a surrogate pair has no UTF-8, and so no digest. */
-export const isUnicode = (text: string): boolean => !LONE_SURROGATE.test(text);
-
-const LONE_SURROGATE = /[\ud800-\udfff]/u;
-
-const isLowSurrogate = (unit: number): boolean => unit >= 0xdc00 && unit < 0xe000;
 
 /** Its start is enough to find it. */
 const MAX_PLACE = 40;

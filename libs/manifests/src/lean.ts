@@ -1,5 +1,7 @@
 // A second entry point for code that checks no manifests: validators and schemas are most of what this library loads.
 export * from './duration.js';
+export * from './kinds/cluster/bound-value.js';
+export * from './kinds/cluster/field-path.js';
 export * from './kinds/cluster/flux-objects.js';
 export * from './kinds/cluster/kube-object.js';
 export type { Field, Fields as FieldTable, FunctionKind, ServiceAction } from './kinds/functions/function-kind.js';

@@ -1,8 +1,9 @@
-/** A piece of a text with templates: literal text, or a property of the node to insert. */
+/** A piece of a text with templates: literal text, or a property of the node or a binding to insert. */
 export type TemplatePart =
   | { readonly part: 'text'; readonly text: string }
   | { readonly part: 'name' }
-  | { readonly part: 'label'; readonly key: string };
+  | { readonly part: 'label'; readonly key: string }
+  | { readonly part: 'binding'; readonly name: string };
 
 /** What is wrong with one template; `code` is that of the reason. */
 export interface TemplateProblem {
@@ -18,7 +19,10 @@ export type ParsedTemplate =
 /** Whether a text contains templates. */
 export const hasTemplate = (text: string): boolean => text.includes(OPEN);
 
-/** Splits a text at its templates: `{{ node.name }}`, `{{ node.labels.KEY }}`, and `{{{{` for a literal `{{`. */
+/**
+ * Splits a text at its templates: `{{ node.name }}`, `{{ node.labels.KEY }}`, `{{ bindings.NAME }}`, and `{{{{` for a
+ * literal `{{`.
+ */
 export function parseTemplate(text: string): ParsedTemplate {
   const parts: TemplatePart[] = [];
   const problems: TemplateProblem[] = [];
@@ -51,17 +55,24 @@ export function parseTemplate(text: string): ParsedTemplate {
   return { ok: true, parts };
 }
 
+/** The name of a binding. */
+export const BINDING_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/;
+
 const OPEN = '{{';
 const ESCAPED = '{{{{';
 const CLOSE = '}}';
 const LABELS = 'node.labels.';
-const KNOWN = 'use node.name or node.labels.KEY';
+const BINDINGS = 'bindings.';
+const KNOWN = 'use node.name, node.labels.KEY or bindings.NAME';
 
 function parseExpression(expression: string): TemplatePart | TemplateProblem {
   if (/\s/.test(expression)) return bad(`{{ ${excerpt(expression)} }} must be a single name; ${KNOWN}`);
   if (expression === 'node.name') return { part: 'name' };
   if (expression.startsWith(LABELS) && expression.length > LABELS.length) {
     return { part: 'label', key: expression.slice(LABELS.length) };
+  }
+  if (expression.startsWith(BINDINGS) && BINDING_NAME.test(expression.slice(BINDINGS.length))) {
+    return { part: 'binding', name: expression.slice(BINDINGS.length) };
   }
   if (/^node\.[^.]+/.test(expression)) {
     return {

@@ -1,4 +1,5 @@
 export * from './lean.js';
+export { BoundValueStore, type ReadValues, type StoredValues } from './bound-values.js';
 export { carryOut } from './carry-out.js';
 export { type SweepOptions, sweepBlobs } from './blob-sweep.js';
 export { Election, type ElectionOptions } from './election.js';

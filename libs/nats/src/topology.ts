@@ -11,6 +11,7 @@ import {
   CHANGES,
   CONFIGS,
   HUBS,
+  BOUND_VALUES_BUCKET,
   JOURNALS,
   TARGET_STATUS,
   LEADERS,
@@ -140,6 +141,7 @@ function askedStreams(options: TopologyOptions): readonly StreamSpec[] {
     bucketStream(base, TARGETS, { allow_msg_ttl: true }),
     bucketStream(base, JOURNALS),
     bucketStream(base, HUBS),
+    bucketStream(base, BOUND_VALUES_BUCKET),
     // A value that nobody writes again is about a target that nobody serves any more.
     bucketStream(base, TARGET_STATUS, { max_age: nanos(DAY_MS) }),
     bucketStream(base, LEADERS, {

@@ -14,7 +14,7 @@ import { readAll, StreamReader } from './stream-reader.js';
 import { kvStream, kvSubject } from './topology.js';
 
 /** Keys of these buckets are nodes, whose dots would split a subject token. */
-const NODE_BUCKETS: ReadonlySet<string> = new Set<ViewBucket>(['nodes', 'leases', 'status', 'drains']);
+const NODE_BUCKETS: ReadonlySet<string> = new Set<ViewBucket>(['nodes', 'leases', 'status', 'drains', 'bindings']);
 /** A view's key as it is stored in its bucket. */
 export const bucketKey = (bucket: string, key: string): string => (NODE_BUCKETS.has(bucket) ? nodeToken(key) : key);
 

@@ -1,4 +1,12 @@
 export { kindIn, outcomeOfReview, type Touched } from './review/missing-references.js';
+export {
+  boundFieldsOf,
+  isHeldBack,
+  MISSING_VALUE,
+  type BoundNode,
+  type BoundValues,
+  type CompiledBinding,
+} from './rendering/bound-texts.js';
 export * from './rendering/canonical-json.js';
 export * from './rendering/compiled.js';
 export * from './rendering/rendered-node.js';

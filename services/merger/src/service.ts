@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { CHANGES } from '#libs/contracts';
 import { provideLedger, type ServiceSpec } from '#libs/nest';
 import { mergerCore } from './core/index.js';
+import { BoundValueChanges } from './shell/bound-value-changes.js';
 import { MergerController } from './shell/merger.controller.js';
 import { NameLookups } from './shell/name-lookups.js';
 import { Upkeep } from './shell/upkeep.js';
@@ -16,5 +17,6 @@ export const service: ServiceSpec = {
     provideLedger(({ sourceQuotaBytes }) => ({ core: mergerCore(sha256, sourceQuotaBytes), input: CHANGES })),
     Upkeep,
     NameLookups,
+    BoundValueChanges,
   ],
 };

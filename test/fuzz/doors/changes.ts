@@ -132,7 +132,43 @@ export const SPECS: Readonly<Record<string, Example>> = {
     healthChecks: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'a', namespace: 'fuzz' }],
     targetNamespace: 'fuzz',
     serviceAccount: 'fuzz',
-    substitute: { NODE: '{{ node.name }}' },
+    substitute: { NODE: '{{ node.name }}', ZONE: '{{ bindings.ZONE }}' },
+    bindings: [
+      { name: 'ZONE', label: 'zone', default: 'none' },
+      {
+        name: 'REGION',
+        object: {
+          from: 'hub',
+          apiVersion: 'v1',
+          kind: 'ConfigMap',
+          namespace: 'a',
+          name: 'b',
+          fieldPath: 'data.region',
+        },
+      },
+    ],
+  },
+  BoundValues: {
+    values: [
+      {
+        from: 'cluster',
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        namespace: 'a',
+        name: 'b',
+        fieldPath: 'data.c',
+        value: 'd',
+      },
+      {
+        from: 'hub',
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        name: 'b',
+        fieldPath: 'data.c',
+        missing: 'it does not exist',
+      },
+    ],
+    after: 'c1',
   },
 };
 

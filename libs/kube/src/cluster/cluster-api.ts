@@ -172,12 +172,13 @@ export class ClusterApi {
     await this.ask({ method: 'DELETE', path: pathOf(resource, name, namespace), body });
   }
 
-  /** Follows the objects of a kind until the returned function is called. */
-  follow<K>({ root, plural }: KubeResource, listener: ObjectListener<K>): () => void {
+  /** Follows the objects of a kind, in all namespaces or in one, until the returned function is called. */
+  follow<K>({ root, plural, isNamespaced }: KubeResource, listener: ObjectListener<K>): () => void {
     const { query, namespace, pick, onList, onEvent } = listener;
+    const place = isNamespaced && namespace !== undefined ? `/namespaces/${encodeURIComponent(namespace)}` : '';
     const follower = new Follower<RawObject, K>({
       connection: this.connection,
-      path: `${root}${namespace === undefined ? '' : `/namespaces/${encodeURIComponent(namespace)}`}/${plural}`,
+      path: `${root}${place}/${plural}`,
       logger: quiet(this.logger),
       query,
       onList,

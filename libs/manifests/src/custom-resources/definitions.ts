@@ -55,6 +55,7 @@ const NAMES: Readonly<Record<string, Naming>> = {
   CNFLocalService: ['cnflocalservices', 'scnflsvc', 'Local:.spec.localservice', 'Remote:.spec.remoteservice'],
   CNFHubSite: ['cnfhubsites', 'scnfhub', 'Type:.spec.type', 'Site:.spec.site', 'Subnet:.spec.subnet'],
   ResolvedName: ['resolvednames', 'srname', 'Addresses:.spec.addresses'],
+  BoundValues: ['boundvalues', 'sbound'],
   FleetChange: ['fleetchanges', 'sfleet'],
   Pool: [
     'pools',

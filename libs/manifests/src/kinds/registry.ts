@@ -1,4 +1,5 @@
 import { bgpPeering } from './bgp-peering.js';
+import { boundValues } from './cluster/bindings.js';
 import { fluxSync } from './cluster/flux-sync.js';
 import { kubeObjects } from './cluster/kube-objects.js';
 import { directory } from './directory.js';
@@ -41,6 +42,7 @@ export const KINDS: readonly Kind[] = [
   fluxSync,
   ...compositeKinds,
   resolvedName,
+  boundValues,
   fleetChange,
   pool,
   disruptionPolicy,

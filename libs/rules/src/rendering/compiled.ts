@@ -1,6 +1,9 @@
 import { fragmentId, reasonFor, type ConfigEntry, type Fragment, type Reason } from '#libs/contracts';
 import {
   addressesIn,
+  boundValuesIn,
+  boundFieldKey,
+  BOUND_VALUES,
   compositeKindOf,
   hasTemplate,
   hostNamesIn,
@@ -15,6 +18,7 @@ import {
   type NodeSelector,
   type TemplatePart,
 } from '#libs/manifests';
+import { compileBindings, NO_VALUES, type BoundValues, type CompiledBinding } from './bound-texts.js';
 import { canonicalJson } from './canonical-json.js';
 
 /** A fragment prepared once, so that rendering it for many nodes costs little. */
@@ -26,6 +30,8 @@ export interface CompiledFragment {
   readonly piece: string;
   /** Makes the spec for a node; undefined if it is the same on every node. */
   readonly template: SpecTemplate | undefined;
+  /** The values that its templates use besides those of the node. */
+  readonly bindings: readonly CompiledBinding[];
   /** What is wrong with its templates, or with the names that it refers to, on any node. */
   readonly problems: readonly Reason[];
   /** The addresses of its host names, if it is rendered into other objects; undefined if it is an object itself. */
@@ -62,15 +68,31 @@ function compile(fragment: Fragment): CompiledFragment {
   const entry: ConfigEntry = { kind: fragment.kind, name: fragment.name, spec };
   const id = fragmentId(entry);
   const problems: Reason[] = [];
+  const bindings = compileBindings(spec, id, problems);
   const template = compileObject(spec, 'spec', id, problems, literalFields(fragment.kind, spec));
   return {
     id,
     entry,
     problems,
+    bindings,
     selector: selectorOf(fragment),
     piece: canonicalJson(entry),
-    template: template.is === 'constant' ? undefined : template,
+    template: Object.hasOwn(spec, 'bindings') ? withoutBindings(template) : variable(template),
   };
+}
+
+const variable = (template: SpecTemplate): SpecTemplate | undefined =>
+  template.is === 'constant' ? undefined : template;
+
+/** They are no part of what a node gets. */
+function withoutBindings(template: SpecTemplate): SpecTemplate {
+  const fields =
+    template.is === 'object'
+      ? template.fields
+      : Object.entries((template as { readonly value: object }).value).map(
+          ([key, value]) => [key, { is: 'constant', value }] as const,
+        );
+  return { is: 'object', fields: fields.filter(([key]) => key !== 'bindings') };
 }
 
 /** Fragments prepared for rendering; policies are left out. */
@@ -79,6 +101,8 @@ export interface FragmentIndex {
   readonly all: readonly CompiledFragment[];
   /** Those that select a node with these labels, in the same order. The same set is the same array. */
   forNode(labels: Readonly<Record<string, string>>): readonly CompiledFragment[];
+  /** What was read for the bindings of a node. */
+  valuesOf(node: string): BoundValues;
 }
 
 /** Prepares fragments. Which nodes share a set of them is computed once. */
@@ -90,17 +114,23 @@ export function compileFragments(fragments: Iterable<Fragment>): FragmentIndex {
   );
 }
 
-/** The same for fragments that are already compiled. `inputs` may contain the addresses of host names. */
+/**
+ * The same for fragments that are already compiled. `inputs` may contain the addresses of host names, and the values of
+ * bindings.
+ */
 export function indexOf(compiled: Iterable<CompiledFragment>, inputs: Iterable<Fragment>): FragmentIndex {
   const named = [...compiled];
+  const given = [...inputs];
+  const bound = new Map(given.filter(({ kind }) => kind === BOUND_VALUES).map((one) => [one.name, one]));
   const needsNames = named.some(({ entry }) => isComposite(entry.kind));
-  const names = needsNames ? addressesByName(inputs) : new Map<string, readonly string[]>();
+  const names = needsNames ? addressesByName(given) : new Map<string, readonly string[]>();
   const all = (needsNames ? named.map((one) => withAddresses(one, names)) : named).sort(
     (a, b) => inOrder(a.entry.kind, b.entry.kind) || inOrder(a.entry.name, b.entry.name),
   );
   const sets = new Map<string, readonly CompiledFragment[]>();
   return {
     all,
+    valuesOf: (node) => valuesIn(bound.get(node)),
     forNode(labels) {
       const fragments: CompiledFragment[] = [];
       let key = '';
@@ -116,6 +146,11 @@ export function indexOf(compiled: Iterable<CompiledFragment>, inputs: Iterable<F
       return fragments;
     },
   };
+}
+
+function valuesIn(fragment: Fragment | undefined): BoundValues {
+  if (fragment === undefined) return NO_VALUES;
+  return new Map(boundValuesIn(fragment).map((one) => [boundFieldKey(one), one]));
 }
 
 const isComposite = (kind: string): boolean => compositeKindOf(kind) !== undefined;

@@ -2,14 +2,12 @@ import { fragmentId, reasonFor, type Config, type ConfigEntry, type Reason } fro
 import type { Digest } from '#libs/engine';
 import { checkRendered, isUnicode, objectsOf, type TemplatePart } from '#libs/manifests';
 import { oncePerObject } from '../once-per-object.js';
+import { boundFieldsOf, boundRecipe, boundTexts, tooManyFields, type BoundNode } from './bound-texts.js';
 import { canonicalJson } from './canonical-json.js';
 import { inOrder, type CompiledFragment, type SpecTemplate } from './compiled.js';
 
 /** What templates can refer to. */
-export interface TemplateNode {
-  readonly name: string;
-  readonly labels: Readonly<Record<string, string>>;
-}
+export type TemplateNode = BoundNode;
 
 /**
  * The config of a node and its identity. With reasons, the rest is what could be rendered: enough to find further
@@ -31,7 +29,22 @@ export function renderNode(fragments: readonly CompiledFragment[], node: Templat
   const reasons: Reason[] = [];
   const rendered = fragments.map((fragment) => renderFragment(fragment, node, reasons));
   const parts = withObjects(fragments, rendered, node.name, reasons);
-  return { ...configOf(parts, digest), recipe: set.recipe, reasons };
+  const recipe = recipeOf(fragments, set.recipe, node, reasons, digest);
+  return { ...configOf(parts, digest), recipe, reasons };
+}
+
+/** The same fragments with other values are another recipe: one value that does harm says nothing about another. */
+function recipeOf(
+  fragments: readonly CompiledFragment[],
+  recipe: string,
+  node: TemplateNode,
+  reasons: Reason[],
+  digest: Digest,
+): string {
+  const bindings = fragments.flatMap((fragment) => fragment.bindings);
+  if (bindings.every(({ field }) => field === undefined)) return recipe;
+  reasons.push(...tooManyFields(boundFieldsOf(bindings, node).length, node.name));
+  return digest(JSON.stringify([recipe, boundRecipe(bindings, node)]));
 }
 
 /** An entry of a config and its canonical form. */
@@ -112,27 +125,40 @@ const configText = (pieces: readonly string[]): string => `{"fragments":[${piece
 function renderFragment(fragment: CompiledFragment, node: TemplateNode, reasons: Reason[]): Part {
   for (const problem of fragment.problems) reasons.push({ ...problem, nodes: [node.name] });
   if (fragment.template === undefined) return fragment;
-  const spec = fill(fragment.template, node, fragment.id, reasons) as ConfigEntry['spec'];
+  const texts = boundTexts(fragment.bindings, node, fragment.id, reasons);
+  const source = { node, fragment, texts, reasons };
+  const spec = fill(fragment.template, source) as ConfigEntry['spec'];
   const entry = { ...fragment.entry, spec };
   return { entry, piece: canonicalJson(entry) };
 }
 
-function fill(template: SpecTemplate, node: TemplateNode, fragment: string, reasons: Reason[]): unknown {
+/** Where the texts for templates come from, and where what is missing is noted. */
+interface Source {
+  readonly node: TemplateNode;
+  readonly fragment: CompiledFragment;
+  readonly texts: ReadonlyMap<string, string>;
+  readonly reasons: Reason[];
+}
+
+function fill(template: SpecTemplate, source: Source): unknown {
   switch (template.is) {
     case 'constant':
       return template.value;
     case 'text':
-      return template.parts.map((part) => fillPart(part, template.field, node, fragment, reasons)).join('');
+      return template.parts.map((part) => fillPart(part, template.field, source)).join('');
     case 'list':
-      return template.items.map((item) => fill(item, node, fragment, reasons));
+      return template.items.map((item) => fill(item, source));
     case 'object':
-      return Object.fromEntries(template.fields.map(([key, item]) => [key, fill(item, node, fragment, reasons)]));
+      return Object.fromEntries(template.fields.map(([key, item]) => [key, fill(item, source)]));
   }
 }
 
-function fillPart(part: TemplatePart, field: string, node: TemplateNode, fragment: string, reasons: Reason[]): string {
+function fillPart(part: TemplatePart, field: string, source: Source): string {
+  const { node, reasons } = source;
+  const fragment = source.fragment.id;
   if (part.part === 'text') return part.text;
   if (part.part === 'name') return node.name;
+  if (part.part === 'binding') return fillBinding(part.name, field, source);
   const value = Object.hasOwn(node.labels, part.key) ? node.labels[part.key] : undefined;
   if (value !== undefined && isUnicode(value)) return value;
   const message =
@@ -140,6 +166,15 @@ function fillPart(part: TemplatePart, field: string, node: TemplateNode, fragmen
       ? `{{ node.labels.${part.key} }}: the node has no such label; it has ${listText(node.labels)}`
       : `{{ node.labels.${part.key} }}: the value contains an unpaired surrogate`;
   reasons.push({ fragment, field, code: 'unknown-template-key', message, nodes: [node.name] });
+  return '';
+}
+
+/** What is missing has a reason already. */
+function fillBinding(name: string, field: string, { node, fragment, texts, reasons }: Source): string {
+  const names = fragment.bindings.map((binding) => binding.name);
+  if (names.includes(name)) return texts.get(name) ?? '';
+  const message = `{{ bindings.${name} }}: the fragment has no such binding; it has ${names.length === 0 ? 'none' : names.join(', ')}`;
+  reasons.push({ fragment: fragment.id, field, code: 'unknown-template-key', message, nodes: [node.name] });
   return '';
 }
 

@@ -1,6 +1,7 @@
 import { EMPTY_HASH, fragmentId, type Fragment, type FragmentCounts, type FragmentView } from '#libs/contracts';
 import { viewKey } from '#libs/engine';
 import { isNodeKind, leavesEveryNode, selectorOf, selects } from '#libs/manifests';
+import { valueUsersOf } from './bindings.js';
 import { usersOf } from './names.js';
 import { nodesSelectedBy, selectorText } from './reach.js';
 import {
@@ -221,11 +222,14 @@ class Counter {
     return change === undefined || this.idsOf(change).has(id);
   }
 
-  /** What it touches, and what looks up a name that it touches. */
+  /** What it touches, and what uses a name or a value that it touches. */
   private idsOf(change: Change): ReadonlySet<string> {
     const ids =
       this.ids.get(change.change) ??
-      new Set([...touchedIds(change), ...usersOf(this.state, change).map((user) => fragmentId(user))]);
+      new Set([
+        ...touchedIds(change),
+        ...[...usersOf(this.state, change), ...valueUsersOf(this.state, change)].map((user) => fragmentId(user)),
+      ]);
     this.ids.set(change.change, ids);
     return ids;
   }

@@ -1,6 +1,6 @@
 import { byAge, changeSequence, fragmentId, type FactOf, type FragmentRef } from '#libs/contracts';
 import { folding, viewKey, type FactTable } from '#libs/engine';
-import { sameLabels } from '#libs/manifests';
+import { boundValuesId, sameLabels } from '#libs/manifests';
 import { kindIn } from '#libs/rules';
 import {
   countAgain,
@@ -9,8 +9,10 @@ import {
   nodeRelabelled,
   nodeRendered,
   nodesCommitted,
+  nodeSilent,
   NODE_FACTS,
 } from './node-progress.js';
+import { bindingsKey, forgetValues, noteCommitted, noteValues, showBindings, valueUsersOf } from './bindings.js';
 import { forgetNames, notePublished, usersOf } from './names.js';
 import { selectedBy } from './selection.js';
 import {
@@ -71,6 +73,8 @@ const FACTS: FactTable<State> = {
   'node.left': (state, { node }) => {
     for (const table of [state.nodes, state.desired, state.toRender, state.failing]) table.delete(node);
     nodeLeft(state, node);
+    state.touched.add(bindingsKey(node));
+    outdateNeeding(state, node);
     alterNodes(state);
     outdate(state, node);
     for (const change of [...state.targets.keys()]) leaveTargets(state, change, node);
@@ -84,6 +88,11 @@ const FACTS: FactTable<State> = {
     nodeRendered(state, fact);
   },
   ...NODE_FACTS,
+  'node.silent': (state, { node }) => {
+    nodeSilent(state, node);
+    // A change does not wait for the values of a node that will not report them.
+    outdateNeeding(state, node);
+  },
   'rollout.started': (state, { change }) => patch(state, change, { phase: 'rolling', rollout: 'rolling' }),
   'rollout.complete': (state, { change }) => patch(state, change, { phase: 'rolling', rollout: 'complete' }),
   'rollout.paused': (state, { change, by, reason }) =>
@@ -109,6 +118,8 @@ function accept(state: State, fact: FactOf<'config.accepted'>): void {
   state.touched.add(viewKey('changes', change));
   if (bytes !== undefined) countUse(state, source, storedMs, { bytes });
   notePublished(state, fact);
+  noteValues(state, fact);
+  showBindings(state, fact);
   if (messageId === undefined) return;
   const { id, digest } = messageId;
   state.firstUses.set(useKey(source, id), { change, digest, storedMs });
@@ -169,6 +180,7 @@ function patch(state: State, name: string, change: Partial<Change>): void {
 
 function close(state: State, name: string, change: Partial<Change>): void {
   const before = state.changes.get(name);
+  if (before !== undefined) showBindings(state, before);
   if (before !== undefined)
     patch(state, name, {
       ...withoutContent({ ...before, ...change }),
@@ -211,6 +223,7 @@ function replaced(state: State, newestFirst: readonly Change[]): readonly Change
 function commit(state: State, fact: FactOf<'config.committed'>): void {
   const change = state.changes.get(fact.change);
   if (change === undefined) return;
+  showBindings(state, change);
   const targets = state.targets.get(fact.change) ?? {};
   for (const [node, target] of Object.entries(targets))
     state.desired.set(node, { hash: target.to, recipe: target.recipe });
@@ -219,9 +232,10 @@ function commit(state: State, fact: FactOf<'config.committed'>): void {
     if (!Object.hasOwn(targets, node.node) && selectedBy(state, change, node)) renderAfterCommit(state, node.node);
   // Render them again: the review then says that they are incompatible, and why.
   for (const node of change.incompatible) if (Object.hasOwn(targets, node)) renderAfterCommit(state, node);
-  for (const user of usersOf(state, change)) reach(state, fragmentId(user), fact);
+  for (const user of [...usersOf(state, change), ...valueUsersOf(state, change)]) reach(state, fragmentId(user), fact);
   for (const ref of change.delete) remove(state, fragmentId(ref), fact);
   forgetNames(state, change);
+  forgetValues(state, change.delete);
   for (const fragment of change.apply) {
     const id = fragmentId(fragment);
     const before = state.fragments.get(id);
@@ -234,6 +248,7 @@ function commit(state: State, fact: FactOf<'config.committed'>): void {
     const row = { fragment, change: fact.change, source, generation: fact.generation, since, appliedAt: fact.at };
     state.fragments.set(id, { ...row, ...(replaced && { replaced }) });
     state.fragmentIds.add(id);
+    noteCommitted(state, id, fragment);
     state.goneFragments.delete(id);
   }
   for (const id of touchedIds(change)) state.touched.add(viewKey('fragments', id.replace('/', '.')));
@@ -294,6 +309,7 @@ function remove(state: State, id: string, { change, generation, at }: FactOf<'co
   state.lastTouched(id, change);
   state.fragments.delete(id);
   state.fragmentIds.delete(id);
+  noteCommitted(state, id, undefined);
   const { fragment, source, since } = committed;
   state.goneFragments.set(id, { fragment, source, change, generation, since, appliedAt: at });
 }
@@ -302,6 +318,7 @@ function present(state: State, { node, labels, capabilities }: FactOf<'node.join
   const before = state.nodes.get(node);
   state.nodes.set(node, { node, labels, capabilities });
   state.toRender.set(node, before === undefined ? 'join' : 'relabel');
+  state.touched.add(bindingsKey(node));
   if (before === undefined) nodeJoined(state, node);
   else if (!sameLabels(before.labels, labels)) nodeRelabelled(state, before);
   alterNodes(state);
@@ -325,6 +342,13 @@ function leaveTargets(state: State, change: string, node: string): void {
   state.targets.set(change, withoutTarget(targets, node));
   alterQueue(state);
   countAgain(state);
+}
+
+/** Changes that wait for the values of this node are rendered again. */
+function outdateNeeding(state: State, node: string): void {
+  const id = boundValuesId(node);
+  for (const name of state.openChanges)
+    if (state.changes.get(name)?.needs.includes(id) === true) patch(state, name, { outdated: true });
 }
 
 /** A rendering that has not started becomes outdated when one of its nodes is relabelled or leaves. */

@@ -1,3 +1,5 @@
+export { BINDINGS_SOURCE, wantedValues, type WantedValues } from './bindings.js';
+export { changesOf, newValuesOf, type NewValues } from './value-changes.js';
 export { mergerCore } from './merger.js';
 export { NAMES_SOURCE, wantedNames, type WantedName, type WantedNames } from './names.js';
 export { planChange } from './plan.js';

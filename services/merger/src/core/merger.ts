@@ -13,6 +13,7 @@ import {
 import { byAge, type Reason } from '#libs/contracts';
 import { durationMs } from '#libs/manifests';
 import { boundReasons } from '#libs/rules';
+import { loadWithBindings } from './bindings.js';
 import { digestWith } from './committed-digest.js';
 import { noteShown, showCounts } from './counts.js';
 import { evolve, reads } from './evolve.js';
@@ -20,17 +21,7 @@ import { gathering } from './gather.js';
 import type { GatherResult, Input, RenderNeed, Request } from './inputs.js';
 import { isBlocked, Queue, turnOf } from './queue.js';
 import { answerPublished, DEFAULT_QUOTA_BYTES, type PublishSettings, type PublishedInput } from './published.js';
-import {
-  dump,
-  load,
-  MIGRATIONS,
-  openByAge,
-  State,
-  touchedIds,
-  type Change,
-  NO_VERSION,
-  type Progress,
-} from './state.js';
+import { dump, MIGRATIONS, openByAge, State, touchedIds, type Change, NO_VERSION, type Progress } from './state.js';
 import { view, viewKeys } from './views.js';
 
 type MergerDraft = Draft<State, Input, RenderNeed>;
@@ -60,7 +51,7 @@ export function mergerCore(
 ): Core<State, Input, RenderNeed, GatherResult> {
   return {
     name: 'merger',
-    version: 15,
+    version: 16,
     migrations: MIGRATIONS,
     reads,
     wantsTargets: true,
@@ -82,7 +73,7 @@ export function mergerCore(
       if (bucket === 'fragments') noteShown(state, key.replace('.', '/'));
     },
     dump,
-    load,
+    load: loadWithBindings,
   };
 }
 

@@ -25,6 +25,7 @@ import {
 } from '#libs/rules';
 import { isPolicyKind } from '#libs/manifests';
 import type { Outlook, Outlooks } from './outlook.js';
+import { templateNode } from './bindings.js';
 import { committedFragments, fragmentsWith } from './committed.js';
 import { touchedIds, type Change, type NodeState, type State } from './state.js';
 
@@ -53,9 +54,9 @@ export function nodePlanner(
   const policies = all.filter(({ kind }) => isPolicyKind(kind));
   const touched = touchedIds(change);
   return function* planNode(node, outlook, target) {
-    const templateNode = { name: node.node, labels: node.labels };
-    const old = renderNode(before.forNode(node.labels), templateNode, digest);
-    const now = target === undefined ? old : renderNode(after.forNode(node.labels), templateNode, digest);
+    const old = renderNode(before.forNode(node.labels), templateNode(state, before, node), digest);
+    const now =
+      target === undefined ? old : renderNode(after.forNode(node.labels), templateNode(state, after, node), digest);
     const has = outlooks.isBehind(node) ? yield* inForce(state, node) : { ...old, hash: target?.from ?? old.hash };
     const policy = effectivePolicy(policies, node.labels);
     const plan = planActions(has.config as Config, now.config, policy);

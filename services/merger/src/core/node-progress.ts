@@ -22,7 +22,6 @@ export const NODE_FACTS: FactTable<State> = {
   'node.reviewed': (state, { node, compatible }) => {
     if (!compatible) setWork(state, node, { change: '', state: 'deferred' });
   },
-  'node.silent': (state, { node }) => setReady(state, node, 'silent', false),
   'node.heard': (state, { node }) => setReady(state, node, 'silent', true),
   'node.unavailable': (state, { node }) => setReady(state, node, 'unavailable', false),
   'node.available': (state, { node }) => setReady(state, node, 'unavailable', true),
@@ -42,6 +41,8 @@ export const NODE_FACTS: FactTable<State> = {
 export function countAgain({ progress: { countsVersion } }: State): void {
   countsVersion.set(countsVersion.get() + 1);
 }
+
+export const nodeSilent = (state: State, node: string): void => setReady(state, node, 'silent', false);
 
 /** A node that has joined counts as one that has nothing, and may still have what it had before, until it reports. */
 export function nodeJoined(state: State, node: string): void {

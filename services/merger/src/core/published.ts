@@ -2,6 +2,7 @@ import { changeId, ID_HEADER, isDnsLabel, reasonFor, type NewFactOf, type Reason
 import type { Digest, Draft } from '#libs/engine';
 import { readChange, utf8Bytes } from '#libs/manifests';
 import { boundReasons } from '#libs/rules';
+import { whyOvertaken } from './bindings.js';
 import { REMEMBERED_MS } from './evolve.js';
 import type { Input, RenderNeed } from './inputs.js';
 import { stateBefore, whyNoRetry } from './state-before.js';
@@ -90,6 +91,8 @@ function accept(draft: MergerDraft, head: Head, messageId?: MessageId): void {
   const { rollbackOf, retryOf } = read.change;
   const tooLate = retryOf === '' ? undefined : whyNoRetry(draft.state, retryOf, read.change);
   if (tooLate !== undefined) return reject(draft, head, [reasonFor({}, 'conflict', tooLate)]);
+  const overtaken = whyOvertaken(draft.state, { ...read.change, source: head.source });
+  if (overtaken !== undefined) return reject(draft, head, [reasonFor({}, 'conflict', overtaken)]);
   const before = rollbackOf === undefined ? undefined : stateBefore(draft.state, rollbackOf);
   if (before?.ok === false) return reject(draft, head, [reasonFor({}, before.code, before.message)]);
   const content = before === undefined ? {} : { apply: before.apply, delete: before.delete };

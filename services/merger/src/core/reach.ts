@@ -1,5 +1,6 @@
 import { fragmentId, type Fragment, type Targets } from '#libs/contracts';
 import { selectorOf, selects } from '#libs/manifests';
+import { valuedNodes } from './bindings.js';
 import { openUsersOf } from './names.js';
 import { selectorsOf } from './selection.js';
 import type { Change, State } from './state.js';
@@ -11,7 +12,10 @@ type NodeSet = ReadonlySet<string>;
 export interface Reach {
   /** Ids of its fragments. */
   readonly ids: ReadonlySet<string>;
-  /** Nodes that its own fragments select or selected, and those of fragments that look up a name of the change. */
+  /**
+   * Nodes that its own fragments select or selected, those of fragments that look up a name of the change, and those
+   * whose values it has.
+   */
   readonly own: NodeSet;
   /** These and its targets. The targets of a correction include those of the change that it corrects. */
   readonly nodes: NodeSet;
@@ -26,7 +30,9 @@ const LOOK_BYTES = 4;
 /** Computes what a change touches in this state. */
 export function reachOf(state: State, change: Change, spend: Spend): Reach {
   const sets = setsOf(state);
-  const own = sets.selectedBy(state, [...selectorsOf(state, change), ...openUsersOf(state, change)], spend);
+  const selected = sets.selectedBy(state, [...selectorsOf(state, change), ...openUsersOf(state, change)], spend);
+  const valued = valuedNodes(state, change);
+  const own = valued.length === 0 ? selected : new Set([...selected, ...valued.map(({ node }) => node)]);
   spend((change.apply.length + change.delete.length) * LOOK_BYTES);
   return { ids: idsOf(change), own, nodes: sets.withTargets(own, state.targets.get(change.change), spend) };
 }

@@ -12,6 +12,7 @@ import {
   isCompiled,
   type FragmentIndex,
   emptyHash,
+  isHeldBack,
   renderNode,
   type RenderedConfig,
   failingEverywhere,
@@ -35,10 +36,11 @@ import {
   selects,
   utf8Bytes,
 } from '#libs/manifests';
+import { templateNode } from './bindings.js';
 import { committedFragments, fragmentsWith } from './committed.js';
 import { cutOffWarnings } from './cut-off.js';
 import { touchedNodes } from './selection.js';
-import { openByAge, touchedIds, type Change, type NodeState, type State } from './state.js';
+import { openByAge, touchedIds, type Change, type DesiredConfig, type NodeState, type State } from './state.js';
 
 /** The result of rendering a change on top of the committed state. Nothing is written yet. */
 export interface ChangeRendering {
@@ -85,13 +87,14 @@ export function* renderChange(
   let unchanged = 0;
   for (const node of nodesOf(state, change, replaces)) {
     yield PAUSE;
-    const rendered = renderNode(after.forNode(node.labels), { name: node.node, labels: node.labels }, digest);
+    const rendered = renderNode(after.forNode(node.labels), templateNode(state, after, node), digest);
     const reasons = [...rendered.reasons, ...tooLarge(rendered, node.node)];
     const isUnusable = state.desired.get(node.node)?.hash === '';
     if (reasons.length > 0 || isUnusable) {
       before ??= yield* compiled(committedFragments(state));
-      const old = renderNode(before.forNode(node.labels), { name: node.node, labels: node.labels }, digest);
-      const found = newReasons(reasons, old.reasons);
+      const old = renderNode(before.forNode(node.labels), templateNode(state, before, node), digest);
+      // A node that has no value yet does not hold up the others.
+      const found = newReasons(reasons, old.reasons).filter((reason) => !isHeldBack(reason));
       problems.push(...found);
       const isKnown = found.length === 0 && reasons.length > 0;
       const known = isKnown ? reasons : knownFaults(node, rendered, isUnusable ? old : undefined);
@@ -102,7 +105,7 @@ export function* renderChange(
       }
       if (known.length > 0 || (reasons.length > 0 && rendered.reasons.length === 0)) continue;
     }
-    const from = state.desired.get(node.node) ?? { hash: emptyHash(digest), recipe: '' };
+    const from = fromOf(state, node, digest);
     const same = from.hash === rendered.hash;
     const needed =
       !same ||
@@ -134,6 +137,13 @@ export function* renderChange(
       ...cutOffWarnings(state, change, altered, { poolOf, pools }),
     ],
   };
+}
+
+/** What a node is rolled back to if the change fails. A config that cannot be rendered is none: then what it has. */
+function fromOf({ desired, inForce }: State, { node }: NodeState, digest: Digest): DesiredConfig {
+  const committed = desired.get(node);
+  if (committed !== undefined && committed.hash !== '') return committed;
+  return { hash: inForce.get(node) ?? emptyHash(digest), recipe: '' };
 }
 
 function nodesOf(state: State, change: Content, replaces: readonly string[]): readonly NodeState[] {
@@ -384,8 +394,8 @@ export function* renderNodes(state: State, names: readonly string[], digest: Dig
     yield PAUSE;
     const node = state.nodes.get(name);
     if (node === undefined) continue;
-    const templateNode = { name, labels: node.labels };
-    const { hash, recipe, text, reasons, config } = renderNode(committed.forNode(node.labels), templateNode, digest);
+    const committedNode = templateNode(state, committed, node);
+    const { hash, recipe, text, reasons, config } = renderNode(committed.forNode(node.labels), committedNode, digest);
     const problems = [...reasons, ...tooLarge({ hash, recipe, text, reasons, config }, name)];
     const outdatedIn: string[] = [];
     for (const [change, targets] of open) {
@@ -394,7 +404,7 @@ export function* renderNodes(state: State, names: readonly string[], digest: Dig
       // Compiled only when needed: a node is a target of at most one rollout, and there may be hundreds of rollouts.
       const index = indexes.get(change) ?? (yield* compiled(fragmentsWith(state, contentOf(state, change))));
       indexes.set(change, index);
-      const now = renderNode(index.forNode(node.labels), templateNode, digest);
+      const now = renderNode(index.forNode(node.labels), templateNode(state, index, node), digest);
       if (now.reasons.length > 0 || now.hash !== target.to) outdatedIn.push(change);
     }
     const unusable = problems.length > 0;

@@ -3,6 +3,7 @@ import {
   fragmentId,
   isDnsLabel,
   restOfDrift,
+  type BoundValue,
   type FailingProbe,
   type Fragment,
   type Reason,
@@ -190,6 +191,13 @@ export interface Published {
   readonly change: string;
 }
 
+/** What was last published about the values of a node's bindings. */
+export interface PublishedValues {
+  /** Empty if their deletion was published. */
+  readonly values: readonly BoundValue[];
+  readonly change: string;
+}
+
 export interface DesiredConfig {
   readonly hash: string;
   readonly recipe: string;
@@ -226,6 +234,8 @@ export class State {
   readonly fragments = new Table<string, CommittedFragment>(this.undo);
   /** The keys of `fragments`, sorted. */
   readonly fragmentIds = new SortedSet(this.undo);
+  /** The keys of those with bindings to fields of objects. */
+  readonly boundFragmentIds = new SortedSet(this.undo);
   /** Deleted fragments, so that their view shows it. */
   readonly goneFragments = new Table<string, CommittedFragment>(this.undo);
   /** The config of each node from the committed state. */
@@ -257,6 +267,8 @@ export class State {
   readonly firstUses = new Table<string, FirstUse>(this.undo);
   /** By host name. */
   readonly published = new Table<string, Published>(this.undo);
+  /** By node. */
+  readonly publishedValues = new Table<string, PublishedValues>(this.undo);
   /** By source; see `quotaOf`. */
   readonly usage = new Table<string, Usage>(this.undo);
   /** How far CHANGES has been processed. */
@@ -305,6 +317,7 @@ const TABLES = [
   'toRender',
   'firstUses',
   'published',
+  'publishedValues',
   'usage',
 ] as const;
 const CELLS = ['cursor', 'generation', 'nodesVersion'] as const;
@@ -445,6 +458,8 @@ export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> 
       unanswered: [],
     };
   },
+  // Version 15 had no bindings.
+  15: (dumped) => ({ ...(dumped as object), publishedValues: [] }),
 };
 
 /** An ended change with only the names of its fragments. Hundreds are kept, and each may have nearly a megabyte. */

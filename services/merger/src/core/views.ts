@@ -1,5 +1,6 @@
 import type { ChangeView, FragmentRef, FragmentView } from '#libs/contracts';
 import { viewKey, type ViewBody, type ViewKey } from '#libs/engine';
+import { bindingsKey, bindingsView } from './bindings.js';
 import { leftOn, reachedBy } from './counts.js';
 import type { State } from './state.js';
 
@@ -11,10 +12,12 @@ export function* viewKeys(state: State): Iterable<string> {
   for (const change of state.changes.keys()) yield viewKey('changes', change);
   for (const id of [...state.fragments.keys(), ...state.goneFragments.keys()])
     yield viewKey('fragments', id.replace('/', '.'));
+  for (const node of state.nodes.keys()) yield bindingsKey(node);
 }
 
 /** The value of one key; undefined if there is nothing to show. */
 export function view(state: State, { bucket, key }: ViewKey): ViewBody | undefined {
+  if (bucket === 'bindings') return bindingsView(state, key);
   return bucket === 'changes' ? changeView(state, key) : fragmentView(state, key.replace('.', '/'));
 }
 

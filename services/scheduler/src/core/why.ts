@@ -1,5 +1,6 @@
 import { driftOutlook } from '#libs/contracts';
 import { firstToTry, firstTryText } from './first-try.js';
+import { MISSING_VALUE } from '#libs/rules';
 import { changingIn, isUnavailable, leasedBy, mayRollBackBeyond, poolBudget, roomIn } from './indexes.js';
 import type { Lease } from './lease.js';
 import { poolPolicy, rolloutOf, targetOf, type NodeState, type State } from './state.js';
@@ -73,7 +74,10 @@ function whyFree(state: State, node: NodeState, base: Base, nowMs: number): Why 
   const rollout = rolloutOf(state, node);
   if (node.incompatible.length > 0 && target === undefined) {
     const reasons = node.incompatible.map((reason) => reason.message).join('; ');
-    return { ...base, because: 'incompatible', text: `the committed config is incompatible with it: ${reasons}` };
+    const words = node.incompatible.every(({ code }) => code === MISSING_VALUE)
+      ? 'its config cannot be rendered, so it keeps what it has'
+      : 'the committed config is incompatible with it';
+    return { ...base, because: 'incompatible', text: `${words}: ${reasons}` };
   }
   if (target !== undefined && rollout !== undefined && !target.left) {
     if (target.deferred !== undefined) {

@@ -4,6 +4,7 @@ import { Duration, Flag, patternForm, Text, Word, type TextForm } from '../../sh
 import { isObject, placeOf, typeName } from '../../shape/reader.js';
 import { SHORT_NAME } from '../../fragment-name.js';
 import { NodeSpec, type Kind } from '../kind.js';
+import { BindingList, BINDINGS_ABOUT, NamedBindings, type Binding } from './bindings.js';
 import { fluxObjectsOf, isOnHub } from './flux-objects.js';
 import { KUBE_API_VERSION, KUBE_KIND, KUBE_NAME, KUBE_NAMESPACE } from './kube-forms.js';
 import { kubeObjectId } from './kube-object.js';
@@ -186,8 +187,10 @@ const NO_NAMESPACE =
   targetNamespace: 'The namespace of all objects in the source.',
   serviceAccount: 'The service account, in the namespace of the Kustomization, whose rights Flux uses.',
   substitute:
-    'Values for `${NAME}` in the manifests of the source. They may contain templates such as `{{ node.labels.region }}`.',
+    'Values for `${NAME}` in the manifests of the source. They may contain templates such as `{{ node.labels.region }}` and `{{ bindings.NAME }}`.',
+  bindings: BINDINGS_ABOUT,
 })
+@NamedBindings()
 export class FluxSyncSpec extends NodeSpec {
   @Optional() @Nested(() => FluxGit) readonly git?: FluxGit;
   @Optional() @Nested(() => FluxOci) readonly oci?: FluxOci;
@@ -206,12 +209,14 @@ export class FluxSyncSpec extends NodeSpec {
   @Optional() @Text(KUBE_NAMESPACE) readonly targetNamespace?: string;
   @Optional() @Text(KUBE_NAME) readonly serviceAccount?: string;
   @Optional() @Variables() readonly substitute?: Readonly<Record<string, string>>;
+  @Optional() @BindingList() readonly bindings?: readonly Binding[];
 }
 
 export const fluxSync: Kind = {
   name: 'FluxSync',
   spec: FluxSyncSpec,
   role: 'state',
+  literal: () => ['bindings'],
   nameForm: SHORT_NAME,
   // The same names as objects of a `KubeObjects` have. On a hub there are none of these.
   claims: (spec, name) => (isOnHub(spec) ? [] : fluxObjectsOf(name, spec).map(kubeObjectId)),

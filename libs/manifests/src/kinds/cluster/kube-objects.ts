@@ -6,6 +6,7 @@ import { isObject, typeName } from '../../shape/reader.js';
 import { hasTemplate } from '../../template.js';
 import { utf8Bytes } from '../../json-form.js';
 import { NodeSpec, type Kind } from '../kind.js';
+import { BindingList, BINDINGS_ABOUT, NamedBindings, type Binding } from './bindings.js';
 import { APPLY_SET, groupKindOf, isNamespaced, kubeObjectId, kubeObjectsOf, type KubeManifest } from './kube-object.js';
 
 const MOST_OBJECTS = 1_000;
@@ -136,15 +137,18 @@ const below = (at: string): string => (at === '' ? '' : `.${at}`);
 @About('Objects of Kubernetes clusters: whole manifests, which the cluster gets as they are.')
 @Fields({
   objects:
-    'The manifests, as kubectl applies them. Namespaces are applied first, then definitions, then the rest. Strings may contain templates such as `{{ node.name }}`. No two fragments of a cluster may have the same object.',
+    'The manifests, as kubectl applies them. Namespaces are applied first, then definitions, then the rest. Strings may contain templates such as `{{ node.name }}` and `{{ bindings.NAME }}`. No two fragments of a cluster may have the same object.',
   template: '`false`: the objects have no templates, and `{{` in them is literal. Default: true.',
   takeOver:
     '`true`: fields that other managers own are taken from them. Without it, such a change is refused, and the reason names the manager and the fields.',
+  bindings: BINDINGS_ABOUT,
 })
+@NamedBindings()
 export class KubeObjectsSpec extends NodeSpec {
   @KubeObjectList() readonly objects!: readonly KubeManifest[];
   @Optional() @Flag() readonly template?: boolean;
   @Optional() @Flag() readonly takeOver?: boolean;
+  @Optional() @BindingList() readonly bindings?: readonly Binding[];
 }
 
 export const kubeObjects: Kind = {
@@ -155,5 +159,5 @@ export const kubeObjects: Kind = {
     kubeObjectsOf(spec).flatMap((object) =>
       objectProblems(object, 'rendered').length === 0 ? [kubeObjectId(object)] : [],
     ),
-  literal: ({ template }) => (template === false ? ['objects'] : []),
+  literal: ({ template }) => (template === false ? ['objects', 'bindings'] : ['bindings']),
 };

@@ -1,6 +1,6 @@
 import { ClusterApi } from '#libs/kube/lean';
 import type { Logger } from '#libs/process';
-import type { Action } from '#libs/contracts';
+import { READS_OBJECTS, type Action } from '#libs/contracts';
 import type { Kinds, Refusal } from '../../core/index.js';
 import { Expressions } from '../probes/expressions.js';
 import { NO_GUARD } from '../guard/guard.js';
@@ -12,6 +12,7 @@ import type { OpenTarget, Target } from '../targets/run-target.js';
 import { TargetProbes } from '../targets/target-probes.js';
 import { CALL_TIMEOUT_MS, type TargetStorage } from '../targets/target-storage.js';
 import { UnreachableError } from '../ports.js';
+import { BoundObjects, fromBoth, NO_HUB } from './bound-objects.js';
 import { ApplySetParent, applySetOf, OWN_APPLY_SET, type ApplySet } from './apply-set.js';
 import { otherCluster } from './cluster-owner.js';
 import { ClusterBackend } from './cluster-backend.js';
@@ -62,6 +63,7 @@ export function clusterTarget(cluster: Cluster, timing: Timing, hub?: Hub): Targ
 
 /** What a node announces that is a cluster. */
 export const CLUSTER_CAPABILITIES: readonly string[] = [
+  READS_OBJECTS,
   `kind:${KUBE_OBJECTS}`,
   `kind:${FLUX_SYNC}`,
   'kind:Probe',
@@ -84,7 +86,7 @@ interface Opening {
 async function open(opening: Opening): Promise<OpenTarget> {
   const { cluster, hub, kinds, timing, storage, onChange, onDrift } = opening;
   const { name, onHub } = cluster;
-  const { clock, checkMs } = timing;
+  const { clock, checkMs, hubObjects = NO_HUB } = timing;
   const api = await apiOf(opening);
   const ending = new AbortController();
   const ask = typeof api === 'string' ? () => Promise.reject(new UnreachableError(api)) : askOwn(api, name, storage);
@@ -105,8 +107,10 @@ async function open(opening: Opening): Promise<OpenTarget> {
   const backend = new PlacedBackend(own.backend, there?.backend);
   const probes = new TargetProbes(reach, clock, ending.signal, { kube: own.objects, expressions: EXPRESSIONS });
   const backends = new Map(kinds.order.map((kind) => [kind, backend]));
+  const bound = usable && boundIn(usable, new ClusterCalls(usable, reach, storage));
   return {
     reach,
+    ...(bound === undefined ? {} : { objects: fromBoth(bound, hubObjects) }),
     site: {
       resources: new ResourceSteps(storage, backends, { checkProbe: (entry) => probes.check(entry) }, clock),
       contents: NO_CONTENTS,
@@ -175,6 +179,11 @@ const hubSetOf = ({ namespace, name, owner }: OnHub): ApplySet =>
     within: namespace,
     metadata: { ownerReferences: [owner] },
   });
+
+/** What bindings refer to in the cluster itself. */
+const boundIn = (api: ClusterApi, calls: ClusterCalls): BoundObjects =>
+  new BoundObjects({ api, call: (work) => calls.read(work), watch: 'object', user: OWN_USER });
+const OWN_USER = 'the user of the kubeconfig of the cluster';
 
 /** Each message says which cluster it is about. */
 const named = (logger: Logger, node: string): Logger => ({

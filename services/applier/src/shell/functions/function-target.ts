@@ -8,6 +8,7 @@ import type { Clock } from '../ports.js';
 import { ResourceSteps } from '../resource-steps.js';
 import { NO_CONTENTS } from '../targets/no-contents.js';
 import { Reach, type OnReachChange } from '../targets/reach.js';
+import type { ObjectSource } from '../targets/binding-reader.js';
 import type { OpenTarget, Target } from '../targets/run-target.js';
 import { TargetProbes } from '../targets/target-probes.js';
 import { CALL_TIMEOUT_MS, type TargetStorage } from '../targets/target-storage.js';
@@ -36,6 +37,8 @@ export interface Timing {
   readonly report?: ((node: string, status: FunctionStatusReport) => Promise<void>) | undefined;
   /** For what lasts and holds up no single change, such as a right that is missing. */
   readonly logger?: Logger;
+  /** The objects of the hub that lists the clusters. */
+  readonly hubObjects?: ObjectSource;
   /** A client of this Sluice. Only other fleets need it. */
   readonly hub?: FleetClient;
 }

@@ -7,6 +7,8 @@ import type { Clock } from '../ports.js';
 import type { Site } from '../site.js';
 import { EMPTY_HASH } from '../state/config-text.js';
 import type { OnReachChange, Reach } from './reach.js';
+import { BindingReader, type ObjectSource, type ValueBucket } from './binding-reader.js';
+import type { WantedFields } from './binding-feed.js';
 import { TargetStorage, type JournalBucket } from './target-storage.js';
 
 /** A target elsewhere, as its kind (a network function, a cluster) makes it. */
@@ -37,6 +39,8 @@ export interface Target {
 export interface OpenTarget {
   readonly site: Site;
   readonly reach: Reach;
+  /** Objects that bindings may refer to. Undefined if this kind of target has none. */
+  readonly objects?: ObjectSource;
   /** What it does now, and why that takes so long; empty if there is nothing to say. */
   explain?(): Promise<string>;
   /** Ends a step that may take long. The applier is being stopped. */
@@ -48,6 +52,8 @@ export interface TargetOptions {
   readonly target: Target;
   readonly bus: BusSource;
   readonly journals: JournalBucket;
+  /** Undefined: bindings are not read. */
+  readonly bindings?: { readonly wanted: WantedFields; readonly bucket: ValueBucket };
   /** Identifies this copy, and no earlier run of it. */
   readonly owner: string;
   /** The folder for configs. Other targets of this copy share it. */
@@ -111,17 +117,12 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
     if (!answers && running === undefined && options.onTrouble !== undefined) return options.onTrouble(reason);
     if (!answers) return log.warn({ node, reason }, 'the target cannot be used; asking again');
     log.info({ node }, 'the target answers again');
+    reader?.soon();
     if (unavailable === undefined) returned();
   };
+  let reader: BindingReader | undefined;
   const opened = await target.open(storage, onReach, () => applier.hear({ kind: 'changed' }));
-  const settings: Settings = {
-    kinds: target.kinds,
-    emptyHash: EMPTY_HASH,
-    readEveryMs: options.readEveryMs,
-    driftCheckMs: options.driftCheckMs,
-    rollbackStepMs: target.rollbackStepMs,
-    isGuard: false,
-  };
+  const settings = settingsOf(options);
   const self = {
     labels: target.labels,
     capabilities: [...target.capabilities, REMOTE_APPLIER].sort(),
@@ -137,6 +138,7 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
   );
   const performer = new Performer(storage, bus, opened.site, clock, log);
   const applier = new ApplierRun(start(settings, self, storage.journal, outside), clock, log, () => performer.wake());
+  const stopReading = readBindings(options, opened, (made) => (reader = made));
   const begin = (): void => {
     if (running === undefined) options.onTrouble?.(undefined);
     running ??= performer.run(applier);
@@ -178,6 +180,7 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
       atOnce.removeEventListener('abort', halt);
       stopHeartbeats();
       options.onTrouble?.(undefined);
+      stopReading();
       opened.reach.stop();
       await storage
         .handOver(applier.journal)
@@ -185,6 +188,34 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
       await opened.close();
       await bus.close();
     },
+  };
+}
+
+function settingsOf(options: TargetOptions): Settings {
+  const { target } = options;
+  return {
+    kinds: target.kinds,
+    emptyHash: EMPTY_HASH,
+    readEveryMs: options.readEveryMs,
+    driftCheckMs: options.driftCheckMs,
+    rollbackStepMs: target.rollbackStepMs,
+    isGuard: false,
+  };
+}
+
+/** Reads what the bindings of the node refer to, until the returned function is called. */
+function readBindings(
+  { target: { node }, bindings, log }: TargetOptions,
+  { objects }: OpenTarget,
+  take: (reader: BindingReader) => void,
+): () => void {
+  if (bindings === undefined || objects === undefined) return () => objects?.stop();
+  const reader = new BindingReader({ node, objects, bucket: bindings.bucket, log });
+  take(reader);
+  const forget = bindings.wanted.listen(node, (fields) => reader.want(fields));
+  return () => {
+    forget();
+    reader.stop();
   };
 }
 

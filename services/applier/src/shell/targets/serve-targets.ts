@@ -3,9 +3,18 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connectNodeBus } from '#libs/client';
 import { nodeToken } from '#libs/contracts';
-import { Journals, serverTimeMs, Shards, writeTargetStatus, type Bus, type TargetStatus } from '#libs/nats';
+import {
+  BoundValueStore,
+  Journals,
+  serverTimeMs,
+  Shards,
+  writeTargetStatus,
+  type Bus,
+  type TargetStatus,
+} from '#libs/nats';
 import type { Log } from '../../core/index.js';
 import type { Clock } from '../ports.js';
+import { BindingFeed } from './binding-feed.js';
 import { runTarget, type Target } from './run-target.js';
 import { ServerClock } from './server-clock.js';
 import { TargetSet } from './target-set.js';
@@ -55,6 +64,8 @@ export async function serveTargets(options: ServeOptions): Promise<ServedTargets
   const { connection, name, folder, version, heartbeatMs, log } = options;
   const clock = await ServerClock.start(() => serverTimeMs(connection));
   const journals = new Journals(connection);
+  const bucket = new BoundValueStore(connection);
+  const wanted = new BindingFeed(connection, log);
   const owner = randomUUID();
   const set = new TargetSet({
     shards: SHARDS,
@@ -64,6 +75,7 @@ export async function serveTargets(options: ServeOptions): Promise<ServedTargets
         target,
         bus: () => connectNodeBus({ node: target.node, connection }),
         journals,
+        bindings: { wanted, bucket },
         owner,
         folder,
         clock: clock.read,
@@ -97,10 +109,12 @@ export async function serveTargets(options: ServeOptions): Promise<ServedTargets
     forget: async (node) => {
       await set.settled(node);
       await journals.remove(node);
+      await bucket.remove(node);
       await rm(join(folder, 'configs', nodeToken(node)), { recursive: true, force: true });
     },
     stop: async () => {
       await set.stop();
+      wanted.stop();
       await shards.stop();
       clock.stop();
     },

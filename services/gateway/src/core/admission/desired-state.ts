@@ -1,5 +1,5 @@
 import { fragmentId, type Fragment, type FragmentView, type NodeView } from '#libs/contracts';
-import { isNodeKind, selectorOf } from '#libs/manifests';
+import { isNodeKind, kindOf, selectorOf } from '#libs/manifests';
 import { compileFragment, indexOf, type CompiledFragment, type FragmentIndex } from '#libs/rules';
 import { fragmentOfObject, type Digest, type ObservedObject } from '../resource.js';
 import { KnownBad, NO_DIGEST } from './known-bad.js';
@@ -76,7 +76,7 @@ export class DesiredState {
 
   /** The fragments that define the config of nodes, without policies. */
   get all(): FragmentIndex {
-    return (this.index ??= indexOf(this.compiled.values(), this.ofKind('ResolvedName')));
+    return (this.index ??= indexOf(this.compiled.values(), this.inputs()));
   }
 
   /** The same, with one fragment replaced or removed. */
@@ -84,7 +84,11 @@ export class DesiredState {
     const others = new Map(this.compiled);
     if (fragment === undefined || !isNodeKind(fragment.kind)) others.delete(id);
     else others.set(id, compileFragment(fragment));
-    return indexOf(others.values(), this.ofKind('ResolvedName'));
+    return indexOf(others.values(), this.inputs());
+  }
+
+  private *inputs(): Iterable<Fragment> {
+    for (const fragment of this.inForce.values()) if (kindOf(fragment.kind)?.role === 'input') yield fragment;
   }
 
   /**

@@ -1,9 +1,10 @@
-import { type Fragment, type Reason } from '#libs/contracts';
+import { READS_OBJECTS, type Fragment, type Reason } from '#libs/contracts';
 import {
   effectivePolicy,
   planActions,
   labelsIn,
   renderNode,
+  type BoundNode,
   type FragmentIndex,
   besides,
   boundReasons,
@@ -66,9 +67,11 @@ function ofGroup(
 ): readonly Reason[] {
   const [node] = nodes as readonly [ObservedNode];
   const { name, labels, capabilities } = node;
-  const old = renderNode(before.forNode(labels), node, NO_DIGEST);
+  const readsObjects = capabilities.includes(READS_OBJECTS);
+  const nodeIn = (index: FragmentIndex): BoundNode => ({ name, labels, values: index.valuesOf(name), readsObjects });
+  const old = renderNode(before.forNode(labels), nodeIn(before), NO_DIGEST);
   // An index for this request only: it keeps every digest that is computed.
-  const now = renderNode(after.forNode(labels), node, knownBad.digestBy(digest));
+  const now = renderNode(after.forNode(labels), nodeIn(after), knownBad.digestBy(digest));
   const reviewed = { name, capabilities };
   const problems = newReasons(now.reasons, old.reasons);
   // A node that cannot be rendered for other reasons keeps its config, and is not a target.

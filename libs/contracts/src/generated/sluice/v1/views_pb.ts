@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/views.proto.
  */
 export const file_sluice_v1_views: GenFile = /*@__PURE__*/
-  fileDesc("ChVzbHVpY2UvdjEvdmlld3MucHJvdG8SCXNsdWljZS52MSLqAgoITm9kZVZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSDQoFc3RhdGUYAyABKAkSLwoGbGFiZWxzGAQgAygLMh8uc2x1aWNlLnYxLk5vZGVWaWV3LkxhYmVsc0VudHJ5EhQKDGNhcGFiaWxpdGllcxgFIAMoCRIPCgd2ZXJzaW9uGAYgASgJEg0KBXNpbmNlGAcgASgJEg8KB2JlY2F1c2UYCCABKAkSEwoLdW5hdmFpbGFibGUYCSABKAkSCwoDdWlkGAogASgJEjYKCnNldF9sYWJlbHMYCyADKAsyIi5zbHVpY2UudjEuTm9kZVZpZXcuU2V0TGFiZWxzRW50cnkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARowCg5TZXRMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIqQFCgpDaGFuZ2VWaWV3Eg4KBmxlZGdlchgBIAEoARIOCgZjaGFuZ2UYAiABKAkSDQoFcGhhc2UYAyABKAkSDgoGc291cmNlGAQgASgJEg8KB21lc3NhZ2UYBSABKAkSDgoGYXV0aG9yGAYgASgJEhEKCXdhaXRzX2ZvchgHIAMoCRIlCgVhcHBseRgIIAMoCzIWLnNsdWljZS52MS5GcmFnbWVudFJlZhImCgZkZWxldGUYCSADKAsyFi5zbHVpY2UudjEuRnJhZ21lbnRSZWYSDwoHYXR0ZW1wdBgKIAEoDRINCgVub2RlcxgLIAEoDRIRCgl1bmNoYW5nZWQYDCABKA0SLwoFcG9vbHMYDSADKAsyIC5zbHVpY2UudjEuQ2hhbmdlVmlldy5Qb29sc0VudHJ5EiIKB3JlYXNvbnMYDiADKAsyES5zbHVpY2UudjEuUmVhc29uEiMKCHdhcm5pbmdzGA8gAygLMhEuc2x1aWNlLnYxLlJlYXNvbhIPCgdvdXRjb21lGBAgASgJEg4KBnJlYXNvbhgRIAEoCRISCgpnZW5lcmF0aW9uGBIgASgNEhAKCHJldHJ5X29mGBMgASgJEhMKC2FjY2VwdGVkX2F0GBQgASgJEhAKCGVuZGVkX2F0GBUgASgJEhkKDGR1cGxpY2F0ZV9vZhgWIAEoCUgAiAEBEhgKC3JvbGxiYWNrX29mGBcgASgJSAGIAQESDQoFbmVlZHMYGCADKAkSFgoObmVlZHNfdW50aWxfbXMYGSABKAESDgoGcGF1c2VkGBogASgJGiwKClBvb2xzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4AUIPCg1fZHVwbGljYXRlX29mQg4KDF9yb2xsYmFja19vZiKUAgoMRnJhZ21lbnRWaWV3Eg4KBmxlZGdlchgBIAEoARIlCghmcmFnbWVudBgCIAEoCzITLnNsdWljZS52MS5GcmFnbWVudBIOCgZjaGFuZ2UYAyABKAkSDAoEZ29uZRgEIAEoCBIOCgZzb3VyY2UYBSABKAkSKQoGY291bnRzGAYgASgLMhkuc2x1aWNlLnYxLkZyYWdtZW50Q291bnRzEg8KB3JvbGxpbmcYByABKAkSDwoHaW5fc3luYxgIIAEoCBIaChJhcHBsaWVkX2dlbmVyYXRpb24YCSABKA0SEgoKYXBwbGllZF9hdBgKIAEoCRIQCghyZW1vdmluZxgLIAEoCBIQCghzdGlsbF9vbhgMIAMoCSJ4Cg5GcmFnbWVudENvdW50cxINCgVub2RlcxgBIAEoDRISCgp1cF90b19kYXRlGAIgASgNEhAKCGFwcGx5aW5nGAMgASgNEg4KBmZhaWxlZBgEIAEoDRIQCghkZWZlcnJlZBgFIAEoDRIPCgd3YWl0aW5nGAYgASgNIpcBCgpSZXZpZXdWaWV3Eg4KBmxlZGdlchgBIAEoARIOCgZjaGFuZ2UYAiABKAkSDwoHYXR0ZW1wdBgDIAEoDRIPCgd2ZXJkaWN0GAQgASgJEiIKB3JlYXNvbnMYBSADKAsyES5zbHVpY2UudjEuUmVhc29uEiMKCHdhcm5pbmdzGAYgAygLMhEuc2x1aWNlLnYxLlJlYXNvbiKMAgoMS25vd25CYWRWaWV3Eg4KBmxlZGdlchgBIAEoARIMCgRoYXNoGAIgASgJEg4KBnJlY2lwZRgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSDAoEbm9kZRgFIAEoCRINCgVsZWFzZRgGIAEoCRIOCgZyZWFzb24YByABKAkSDQoFc2luY2UYCCABKAkSDAoEZ29uZRgJIAEoCBISCgpjbGVhcmVkX2J5GAogASgJEhYKDmNsZWFyZWRfcmVhc29uGAsgASgJEhIKBWZsZWV0GAwgASgJSACIAQESEAoIZmluZGluZ3MYDSADKAkSGAoQY2xlYXJlZF9maW5kaW5ncxgOIAMoCUIICgZfZmxlZXQiOgoKUG9vbE1lbWJlchIMCgRub2RlGAEgASgJEg8KB2JlY2F1c2UYAiABKAkSDQoFbGVhc2UYAyABKAkiTgoNVW5oZWFsdGh5Tm9kZRIMCgRub2RlGAEgASgJEi8KDmZhaWxpbmdfcHJvYmVzGAIgAygLMhcuc2x1aWNlLnYxLkZhaWxpbmdQcm9iZSLaAgoIUG9vbFZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBHBvb2wYAiABKAkSFwoPbWF4X3VuYXZhaWxhYmxlGAMgASgJEg4KBmJ1ZGdldBgEIAEoDRIPCgdtZW1iZXJzGAUgASgNEioKC3VuYXZhaWxhYmxlGAYgAygLMhUuc2x1aWNlLnYxLlBvb2xNZW1iZXISDwoHd2FpdGluZxgHIAEoDRIQCghhcHBseV9tcxgIIAEoARIQCghkcmFpbl9tcxgJIAEoARINCgVkcmlmdBgKIAEoCRIMCgRnb25lGAsgASgIEg4KBnNpbGVudBgMIAEoDRIUCgxzaWxlbnRfbm9kZXMYDSADKAkSDAoEdXNlZBgOIAEoDRIRCgl1bmhlYWx0aHkYDyABKA0SMQoPdW5oZWFsdGh5X25vZGVzGBAgAygLMhguc2x1aWNlLnYxLlVuaGVhbHRoeU5vZGUi0AIKCUxlYXNlVmlldxIOCgZsZWRnZXIYASABKAESDAoEbm9kZRgCIAEoCRIMCgRwb29sGAMgASgJEg0KBWxlYXNlGAQgASgJEg4KBmNoYW5nZRgFIAEoCRIMCgRraW5kGAYgASgJEg0KBXBoYXNlGAcgASgJEgwKBGhhc2gYCCABKAkSDAoEZnJvbRgJIAEoCRIiCgdhY3Rpb25zGAogAygLMhEuc2x1aWNlLnYxLkFjdGlvbhIQCghhcHBseV9tcxgLIAEoARIQCghkcmFpbl9tcxgMIAEoARIPCgdiZWNhdXNlGA0gASgJEg4KBnJlYXNvbhgOIAEoCRISCgpncmFudGVkX2F0GA8gASgJEhIKCnNldHRsZWRfYXQYECABKAkSJAoFZHJpZnQYESABKAsyEC5zbHVpY2UudjEuRHJpZnRIAIgBAUIICgZfZHJpZnQi5QMKClN0YXR1c1ZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSEwoLaW5jYXJuYXRpb24YAyABKA0SDQoFbm9uY2UYBCABKA0SCwoDc2VxGAUgASgNEgwKBGhhc2gYBiABKAkSDQoFbGVhc2UYByABKAkSDwoHdmVyZGljdBgIIAEoCRIOCgZyZWFzb24YCSABKAkSEAoIcmVzdG9yZWQYCiABKAgSDwoHZGVzaXJlZBgLIAEoCRIMCgRwb29sGAwgASgJEhAKCGRlZmVycmVkGA0gASgJEhQKDGluY29tcGF0aWJsZRgOIAEoCBIvChRpbmNvbXBhdGlibGVfcmVhc29ucxgPIAMoCzIRLnNsdWljZS52MS5SZWFzb24SDwoHZHJpZnRlZBgQIAMoCRIPCgdza2lwcGVkGBEgASgJEg4KBmNoYW5nZRgSIAEoCRIoCgV0YWtlbhgTIAEoCzIULnNsdWljZS52MS5UYWtlblVuaXRIAIgBARIVCg1kcmlmdGVkX3NpbmNlGBYgASgJEi8KDmZhaWxpbmdfcHJvYmVzGBQgAygLMhcuc2x1aWNlLnYxLkZhaWxpbmdQcm9iZRISCgpub3RfdW5kb25lGBUgAygJQggKBl90YWtlbiJGCglUYWtlblVuaXQSDQoFb3duZXIYASABKAkSDgoGcmVhc29uGAIgASgJEgoKAmF0GAMgASgJEg4KBmZvcl9tcxgEIAEoASJgCgxQb29sUHJvZ3Jlc3MSDQoFbm9kZXMYASABKA0SDAoEZG9uZRgCIAEoDRIOCgZhY3RpdmUYAyABKA0SEQoJdW50b3VjaGVkGAQgASgNEhAKCGRlZ3JhZGVkGAUgASgNIlgKDE5vZGVQcm9ncmVzcxIMCgRub2RlGAEgASgJEgwKBHBvb2wYAiABKAkSDQoFc3RhdGUYAyABKAkSDgoGcmVhc29uGAQgASgJEg0KBXNpbmNlGAUgASgJIvIDCgtSb2xsb3V0VmlldxIOCgZsZWRnZXIYASABKAESDgoGY2hhbmdlGAIgASgJEg0KBXBoYXNlGAMgASgJEg4KBnBhdXNlZBgEIAEoCBINCgVub2RlcxgFIAEoDRIPCgdhcHBsaWVkGAYgASgNEg4KBmZhaWxlZBgHIAEoDRIPCgd1bmtub3duGAggASgNEhAKCGRlZmVycmVkGAkgASgNEg8KB3BlbmRpbmcYCiABKA0SFAoMbWF4X2ZhaWx1cmVzGAsgASgNEg4KBnJlYXNvbhgMIAEoCRIwCgVwb29scxgNIAMoCzIhLnNsdWljZS52MS5Sb2xsb3V0Vmlldy5Qb29sc0VudHJ5EiYKBXdvcnN0GA4gAygLMhcuc2x1aWNlLnYxLk5vZGVQcm9ncmVzcxISCgpzdGFsbGVkX2J5GA8gAygJEhIKCnN0YXJ0ZWRfYXQYECABKAkSEAoIZW5kZWRfYXQYESABKAkSFQoNc3VwZXJzZWRlZF9ieRgSIAEoCRIPCgdhYm9ydGVkGBMgASgIEhcKD21heF91bmF2YWlsYWJsZRgUIAEoDRpFCgpQb29sc0VudHJ5EgsKA2tleRgBIAEoCRImCgV2YWx1ZRgCIAEoCzIXLnNsdWljZS52MS5Qb29sUHJvZ3Jlc3M6AjgBIpQCCglEcmFpblZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSDAoEcG9vbBgDIAEoCRINCgVsZWFzZRgEIAEoCRINCgVzdGF0ZRgFIAEoCRIQCghzdHJhdGVneRgGIAEoCRINCgVzaW5jZRgHIAEoCRIOCgZyZWFzb24YCCABKAkSDQoFdG90YWwYCSABKA0SDwoHZXZpY3RlZBgKIAEoDRITCgt3YWl0aW5nX2ZvchgLIAMoCRIOCgZidWRnZXQYDCABKAkSDwoHYWxsb3dlZBgNIAEoDRIPCgdibG9ja2VkGA4gAygJEhUKDWJsb2NrZWRfc2luY2UYDyABKAkSDgoGY2hhbmdlGBAgASgJYgZwcm90bzM", [file_sluice_v1_common]);
+  fileDesc("ChVzbHVpY2UvdjEvdmlld3MucHJvdG8SCXNsdWljZS52MSLqAgoITm9kZVZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSDQoFc3RhdGUYAyABKAkSLwoGbGFiZWxzGAQgAygLMh8uc2x1aWNlLnYxLk5vZGVWaWV3LkxhYmVsc0VudHJ5EhQKDGNhcGFiaWxpdGllcxgFIAMoCRIPCgd2ZXJzaW9uGAYgASgJEg0KBXNpbmNlGAcgASgJEg8KB2JlY2F1c2UYCCABKAkSEwoLdW5hdmFpbGFibGUYCSABKAkSCwoDdWlkGAogASgJEjYKCnNldF9sYWJlbHMYCyADKAsyIi5zbHVpY2UudjEuTm9kZVZpZXcuU2V0TGFiZWxzRW50cnkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARowCg5TZXRMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIqQFCgpDaGFuZ2VWaWV3Eg4KBmxlZGdlchgBIAEoARIOCgZjaGFuZ2UYAiABKAkSDQoFcGhhc2UYAyABKAkSDgoGc291cmNlGAQgASgJEg8KB21lc3NhZ2UYBSABKAkSDgoGYXV0aG9yGAYgASgJEhEKCXdhaXRzX2ZvchgHIAMoCRIlCgVhcHBseRgIIAMoCzIWLnNsdWljZS52MS5GcmFnbWVudFJlZhImCgZkZWxldGUYCSADKAsyFi5zbHVpY2UudjEuRnJhZ21lbnRSZWYSDwoHYXR0ZW1wdBgKIAEoDRINCgVub2RlcxgLIAEoDRIRCgl1bmNoYW5nZWQYDCABKA0SLwoFcG9vbHMYDSADKAsyIC5zbHVpY2UudjEuQ2hhbmdlVmlldy5Qb29sc0VudHJ5EiIKB3JlYXNvbnMYDiADKAsyES5zbHVpY2UudjEuUmVhc29uEiMKCHdhcm5pbmdzGA8gAygLMhEuc2x1aWNlLnYxLlJlYXNvbhIPCgdvdXRjb21lGBAgASgJEg4KBnJlYXNvbhgRIAEoCRISCgpnZW5lcmF0aW9uGBIgASgNEhAKCHJldHJ5X29mGBMgASgJEhMKC2FjY2VwdGVkX2F0GBQgASgJEhAKCGVuZGVkX2F0GBUgASgJEhkKDGR1cGxpY2F0ZV9vZhgWIAEoCUgAiAEBEhgKC3JvbGxiYWNrX29mGBcgASgJSAGIAQESDQoFbmVlZHMYGCADKAkSFgoObmVlZHNfdW50aWxfbXMYGSABKAESDgoGcGF1c2VkGBogASgJGiwKClBvb2xzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4AUIPCg1fZHVwbGljYXRlX29mQg4KDF9yb2xsYmFja19vZiJTCgxCaW5kaW5nc1ZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSJQoGZmllbGRzGAMgAygLMhUuc2x1aWNlLnYxLkJvdW5kRmllbGQicgoKQm91bmRGaWVsZBIMCgRmcm9tGAEgASgJEhMKC2FwaV92ZXJzaW9uGAIgASgJEgwKBGtpbmQYAyABKAkSEQoJbmFtZXNwYWNlGAQgASgJEgwKBG5hbWUYBSABKAkSEgoKZmllbGRfcGF0aBgGIAEoCSKUAgoMRnJhZ21lbnRWaWV3Eg4KBmxlZGdlchgBIAEoARIlCghmcmFnbWVudBgCIAEoCzITLnNsdWljZS52MS5GcmFnbWVudBIOCgZjaGFuZ2UYAyABKAkSDAoEZ29uZRgEIAEoCBIOCgZzb3VyY2UYBSABKAkSKQoGY291bnRzGAYgASgLMhkuc2x1aWNlLnYxLkZyYWdtZW50Q291bnRzEg8KB3JvbGxpbmcYByABKAkSDwoHaW5fc3luYxgIIAEoCBIaChJhcHBsaWVkX2dlbmVyYXRpb24YCSABKA0SEgoKYXBwbGllZF9hdBgKIAEoCRIQCghyZW1vdmluZxgLIAEoCBIQCghzdGlsbF9vbhgMIAMoCSJ4Cg5GcmFnbWVudENvdW50cxINCgVub2RlcxgBIAEoDRISCgp1cF90b19kYXRlGAIgASgNEhAKCGFwcGx5aW5nGAMgASgNEg4KBmZhaWxlZBgEIAEoDRIQCghkZWZlcnJlZBgFIAEoDRIPCgd3YWl0aW5nGAYgASgNIpcBCgpSZXZpZXdWaWV3Eg4KBmxlZGdlchgBIAEoARIOCgZjaGFuZ2UYAiABKAkSDwoHYXR0ZW1wdBgDIAEoDRIPCgd2ZXJkaWN0GAQgASgJEiIKB3JlYXNvbnMYBSADKAsyES5zbHVpY2UudjEuUmVhc29uEiMKCHdhcm5pbmdzGAYgAygLMhEuc2x1aWNlLnYxLlJlYXNvbiKMAgoMS25vd25CYWRWaWV3Eg4KBmxlZGdlchgBIAEoARIMCgRoYXNoGAIgASgJEg4KBnJlY2lwZRgDIAEoCRIOCgZjaGFuZ2UYBCABKAkSDAoEbm9kZRgFIAEoCRINCgVsZWFzZRgGIAEoCRIOCgZyZWFzb24YByABKAkSDQoFc2luY2UYCCABKAkSDAoEZ29uZRgJIAEoCBISCgpjbGVhcmVkX2J5GAogASgJEhYKDmNsZWFyZWRfcmVhc29uGAsgASgJEhIKBWZsZWV0GAwgASgJSACIAQESEAoIZmluZGluZ3MYDSADKAkSGAoQY2xlYXJlZF9maW5kaW5ncxgOIAMoCUIICgZfZmxlZXQiOgoKUG9vbE1lbWJlchIMCgRub2RlGAEgASgJEg8KB2JlY2F1c2UYAiABKAkSDQoFbGVhc2UYAyABKAkiTgoNVW5oZWFsdGh5Tm9kZRIMCgRub2RlGAEgASgJEi8KDmZhaWxpbmdfcHJvYmVzGAIgAygLMhcuc2x1aWNlLnYxLkZhaWxpbmdQcm9iZSLaAgoIUG9vbFZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBHBvb2wYAiABKAkSFwoPbWF4X3VuYXZhaWxhYmxlGAMgASgJEg4KBmJ1ZGdldBgEIAEoDRIPCgdtZW1iZXJzGAUgASgNEioKC3VuYXZhaWxhYmxlGAYgAygLMhUuc2x1aWNlLnYxLlBvb2xNZW1iZXISDwoHd2FpdGluZxgHIAEoDRIQCghhcHBseV9tcxgIIAEoARIQCghkcmFpbl9tcxgJIAEoARINCgVkcmlmdBgKIAEoCRIMCgRnb25lGAsgASgIEg4KBnNpbGVudBgMIAEoDRIUCgxzaWxlbnRfbm9kZXMYDSADKAkSDAoEdXNlZBgOIAEoDRIRCgl1bmhlYWx0aHkYDyABKA0SMQoPdW5oZWFsdGh5X25vZGVzGBAgAygLMhguc2x1aWNlLnYxLlVuaGVhbHRoeU5vZGUi0AIKCUxlYXNlVmlldxIOCgZsZWRnZXIYASABKAESDAoEbm9kZRgCIAEoCRIMCgRwb29sGAMgASgJEg0KBWxlYXNlGAQgASgJEg4KBmNoYW5nZRgFIAEoCRIMCgRraW5kGAYgASgJEg0KBXBoYXNlGAcgASgJEgwKBGhhc2gYCCABKAkSDAoEZnJvbRgJIAEoCRIiCgdhY3Rpb25zGAogAygLMhEuc2x1aWNlLnYxLkFjdGlvbhIQCghhcHBseV9tcxgLIAEoARIQCghkcmFpbl9tcxgMIAEoARIPCgdiZWNhdXNlGA0gASgJEg4KBnJlYXNvbhgOIAEoCRISCgpncmFudGVkX2F0GA8gASgJEhIKCnNldHRsZWRfYXQYECABKAkSJAoFZHJpZnQYESABKAsyEC5zbHVpY2UudjEuRHJpZnRIAIgBAUIICgZfZHJpZnQi5QMKClN0YXR1c1ZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSEwoLaW5jYXJuYXRpb24YAyABKA0SDQoFbm9uY2UYBCABKA0SCwoDc2VxGAUgASgNEgwKBGhhc2gYBiABKAkSDQoFbGVhc2UYByABKAkSDwoHdmVyZGljdBgIIAEoCRIOCgZyZWFzb24YCSABKAkSEAoIcmVzdG9yZWQYCiABKAgSDwoHZGVzaXJlZBgLIAEoCRIMCgRwb29sGAwgASgJEhAKCGRlZmVycmVkGA0gASgJEhQKDGluY29tcGF0aWJsZRgOIAEoCBIvChRpbmNvbXBhdGlibGVfcmVhc29ucxgPIAMoCzIRLnNsdWljZS52MS5SZWFzb24SDwoHZHJpZnRlZBgQIAMoCRIPCgdza2lwcGVkGBEgASgJEg4KBmNoYW5nZRgSIAEoCRIoCgV0YWtlbhgTIAEoCzIULnNsdWljZS52MS5UYWtlblVuaXRIAIgBARIVCg1kcmlmdGVkX3NpbmNlGBYgASgJEi8KDmZhaWxpbmdfcHJvYmVzGBQgAygLMhcuc2x1aWNlLnYxLkZhaWxpbmdQcm9iZRISCgpub3RfdW5kb25lGBUgAygJQggKBl90YWtlbiJGCglUYWtlblVuaXQSDQoFb3duZXIYASABKAkSDgoGcmVhc29uGAIgASgJEgoKAmF0GAMgASgJEg4KBmZvcl9tcxgEIAEoASJgCgxQb29sUHJvZ3Jlc3MSDQoFbm9kZXMYASABKA0SDAoEZG9uZRgCIAEoDRIOCgZhY3RpdmUYAyABKA0SEQoJdW50b3VjaGVkGAQgASgNEhAKCGRlZ3JhZGVkGAUgASgNIlgKDE5vZGVQcm9ncmVzcxIMCgRub2RlGAEgASgJEgwKBHBvb2wYAiABKAkSDQoFc3RhdGUYAyABKAkSDgoGcmVhc29uGAQgASgJEg0KBXNpbmNlGAUgASgJIvIDCgtSb2xsb3V0VmlldxIOCgZsZWRnZXIYASABKAESDgoGY2hhbmdlGAIgASgJEg0KBXBoYXNlGAMgASgJEg4KBnBhdXNlZBgEIAEoCBINCgVub2RlcxgFIAEoDRIPCgdhcHBsaWVkGAYgASgNEg4KBmZhaWxlZBgHIAEoDRIPCgd1bmtub3duGAggASgNEhAKCGRlZmVycmVkGAkgASgNEg8KB3BlbmRpbmcYCiABKA0SFAoMbWF4X2ZhaWx1cmVzGAsgASgNEg4KBnJlYXNvbhgMIAEoCRIwCgVwb29scxgNIAMoCzIhLnNsdWljZS52MS5Sb2xsb3V0Vmlldy5Qb29sc0VudHJ5EiYKBXdvcnN0GA4gAygLMhcuc2x1aWNlLnYxLk5vZGVQcm9ncmVzcxISCgpzdGFsbGVkX2J5GA8gAygJEhIKCnN0YXJ0ZWRfYXQYECABKAkSEAoIZW5kZWRfYXQYESABKAkSFQoNc3VwZXJzZWRlZF9ieRgSIAEoCRIPCgdhYm9ydGVkGBMgASgIEhcKD21heF91bmF2YWlsYWJsZRgUIAEoDRpFCgpQb29sc0VudHJ5EgsKA2tleRgBIAEoCRImCgV2YWx1ZRgCIAEoCzIXLnNsdWljZS52MS5Qb29sUHJvZ3Jlc3M6AjgBIpQCCglEcmFpblZpZXcSDgoGbGVkZ2VyGAEgASgBEgwKBG5vZGUYAiABKAkSDAoEcG9vbBgDIAEoCRINCgVsZWFzZRgEIAEoCRINCgVzdGF0ZRgFIAEoCRIQCghzdHJhdGVneRgGIAEoCRINCgVzaW5jZRgHIAEoCRIOCgZyZWFzb24YCCABKAkSDQoFdG90YWwYCSABKA0SDwoHZXZpY3RlZBgKIAEoDRITCgt3YWl0aW5nX2ZvchgLIAMoCRIOCgZidWRnZXQYDCABKAkSDwoHYWxsb3dlZBgNIAEoDRIPCgdibG9ja2VkGA4gAygJEhUKDWJsb2NrZWRfc2luY2UYDyABKAkSDgoGY2hhbmdlGBAgASgJYgZwcm90bzM", [file_sluice_v1_common]);
 
 /**
  * bucket nodes, key <node>, by the inventory
@@ -250,6 +250,83 @@ export const ChangeViewSchema: GenMessage<ChangeView> = /*@__PURE__*/
   messageDesc(file_sluice_v1_views, 1);
 
 /**
+ * bucket bindings, key <node>, by the merger: what the applier of the node reads for the bindings of its fragments
+ *
+ * @generated from message sluice.v1.BindingsView
+ */
+export type BindingsView = Message<"sluice.v1.BindingsView"> & {
+  /**
+   * @generated from field: double ledger = 1;
+   */
+  ledger: number;
+
+  /**
+   * @generated from field: string node = 2;
+   */
+  node: string;
+
+  /**
+   * @generated from field: repeated sluice.v1.BoundField fields = 3;
+   */
+  fields: BoundField[];
+};
+
+/**
+ * Describes the message sluice.v1.BindingsView.
+ * Use `create(BindingsViewSchema)` to create a new message.
+ */
+export const BindingsViewSchema: GenMessage<BindingsView> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_views, 2);
+
+/**
+ * A field of an object.
+ *
+ * @generated from message sluice.v1.BoundField
+ */
+export type BoundField = Message<"sluice.v1.BoundField"> & {
+  /**
+   * cluster, hub
+   *
+   * @generated from field: string from = 1;
+   */
+  from: string;
+
+  /**
+   * @generated from field: string api_version = 2;
+   */
+  apiVersion: string;
+
+  /**
+   * @generated from field: string kind = 3;
+   */
+  kind: string;
+
+  /**
+   * empty if the object is in none
+   *
+   * @generated from field: string namespace = 4;
+   */
+  namespace: string;
+
+  /**
+   * @generated from field: string name = 5;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string field_path = 6;
+   */
+  fieldPath: string;
+};
+
+/**
+ * Describes the message sluice.v1.BoundField.
+ * Use `create(BoundFieldSchema)` to create a new message.
+ */
+export const BoundFieldSchema: GenMessage<BoundField> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_views, 3);
+
+/**
  * bucket fragments, key <Kind>.<name>, by the merger
  *
  * @generated from message sluice.v1.FragmentView
@@ -339,7 +416,7 @@ export type FragmentView = Message<"sluice.v1.FragmentView"> & {
  * Use `create(FragmentViewSchema)` to create a new message.
  */
 export const FragmentViewSchema: GenMessage<FragmentView> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 2);
+  messageDesc(file_sluice_v1_views, 4);
 
 /**
  * How many of the nodes that a fragment selects have it. The sum of all but `nodes` is `nodes`.
@@ -391,7 +468,7 @@ export type FragmentCounts = Message<"sluice.v1.FragmentCounts"> & {
  * Use `create(FragmentCountsSchema)` to create a new message.
  */
 export const FragmentCountsSchema: GenMessage<FragmentCounts> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 3);
+  messageDesc(file_sluice_v1_views, 5);
 
 /**
  * bucket reviews, key <change>, by the validator
@@ -437,7 +514,7 @@ export type ReviewView = Message<"sluice.v1.ReviewView"> & {
  * Use `create(ReviewViewSchema)` to create a new message.
  */
 export const ReviewViewSchema: GenMessage<ReviewView> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 4);
+  messageDesc(file_sluice_v1_views, 6);
 
 /**
  * bucket known-bad, key config.<hash> or recipe.<digest>, by the validator
@@ -527,7 +604,7 @@ export type KnownBadView = Message<"sluice.v1.KnownBadView"> & {
  * Use `create(KnownBadViewSchema)` to create a new message.
  */
 export const KnownBadViewSchema: GenMessage<KnownBadView> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 5);
+  messageDesc(file_sluice_v1_views, 7);
 
 /**
  * @generated from message sluice.v1.PoolMember
@@ -556,7 +633,7 @@ export type PoolMember = Message<"sluice.v1.PoolMember"> & {
  * Use `create(PoolMemberSchema)` to create a new message.
  */
 export const PoolMemberSchema: GenMessage<PoolMember> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 6);
+  messageDesc(file_sluice_v1_views, 8);
 
 /**
  * A node on which probes of the config in force fail.
@@ -580,7 +657,7 @@ export type UnhealthyNode = Message<"sluice.v1.UnhealthyNode"> & {
  * Use `create(UnhealthyNodeSchema)` to create a new message.
  */
 export const UnhealthyNodeSchema: GenMessage<UnhealthyNode> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 7);
+  messageDesc(file_sluice_v1_views, 9);
 
 /**
  * bucket pools, key <pool>, by the scheduler
@@ -690,7 +767,7 @@ export type PoolView = Message<"sluice.v1.PoolView"> & {
  * Use `create(PoolViewSchema)` to create a new message.
  */
 export const PoolViewSchema: GenMessage<PoolView> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 8);
+  messageDesc(file_sluice_v1_views, 10);
 
 /**
  * bucket leases, key <node>, by the scheduler: the current or last lease of the node
@@ -793,7 +870,7 @@ export type LeaseView = Message<"sluice.v1.LeaseView"> & {
  * Use `create(LeaseViewSchema)` to create a new message.
  */
 export const LeaseViewSchema: GenMessage<LeaseView> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 9);
+  messageDesc(file_sluice_v1_views, 11);
 
 /**
  * bucket status, key <node>, by the scheduler: the last processed report of the node, and its desired config
@@ -937,7 +1014,7 @@ export type StatusView = Message<"sluice.v1.StatusView"> & {
  * Use `create(StatusViewSchema)` to create a new message.
  */
 export const StatusViewSchema: GenMessage<StatusView> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 10);
+  messageDesc(file_sluice_v1_views, 12);
 
 /**
  * A node that another tool or a person has taken out of service.
@@ -973,7 +1050,7 @@ export type TakenUnit = Message<"sluice.v1.TakenUnit"> & {
  * Use `create(TakenUnitSchema)` to create a new message.
  */
 export const TakenUnitSchema: GenMessage<TakenUnit> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 11);
+  messageDesc(file_sluice_v1_views, 13);
 
 /**
  * @generated from message sluice.v1.PoolProgress
@@ -1016,7 +1093,7 @@ export type PoolProgress = Message<"sluice.v1.PoolProgress"> & {
  * Use `create(PoolProgressSchema)` to create a new message.
  */
 export const PoolProgressSchema: GenMessage<PoolProgress> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 12);
+  messageDesc(file_sluice_v1_views, 14);
 
 /**
  * @generated from message sluice.v1.NodeProgress
@@ -1055,7 +1132,7 @@ export type NodeProgress = Message<"sluice.v1.NodeProgress"> & {
  * Use `create(NodeProgressSchema)` to create a new message.
  */
 export const NodeProgressSchema: GenMessage<NodeProgress> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 13);
+  messageDesc(file_sluice_v1_views, 15);
 
 /**
  * bucket rollouts, key <change>, by the scheduler
@@ -1177,7 +1254,7 @@ export type RolloutView = Message<"sluice.v1.RolloutView"> & {
  * Use `create(RolloutViewSchema)` to create a new message.
  */
 export const RolloutViewSchema: GenMessage<RolloutView> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 14);
+  messageDesc(file_sluice_v1_views, 16);
 
 /**
  * bucket drains, key <node>, by the drain service
@@ -1287,5 +1364,5 @@ export type DrainView = Message<"sluice.v1.DrainView"> & {
  * Use `create(DrainViewSchema)` to create a new message.
  */
 export const DrainViewSchema: GenMessage<DrainView> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_views, 15);
+  messageDesc(file_sluice_v1_views, 17);
 
