@@ -10,7 +10,7 @@ import { killedTrims } from './killed-trims.js';
 import { lostObjects } from './lost-objects.js';
 import * as owners from './lost-owners.js';
 import * as machines from './machines.js';
-import { hostNames, missingReferences, otherSources, pacedChanges, rollbacks } from './other-changes.js';
+import { boundValues, hostNames, missingReferences, otherSources, pacedChanges, rollbacks } from './other-changes.js';
 import { readAgain } from './read-again.js';
 import * as troubles from './troubles.js';
 import { pausedTargets, unreachableTargets } from './unreachable-targets.js';
@@ -64,6 +64,7 @@ export const LATER_FAULTS: readonly Fault[] = [
   owners.lostOwners,
   hostNames,
   connections.awayTogether,
+  boundValues,
 ];
 
 /**

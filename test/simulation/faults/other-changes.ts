@@ -29,6 +29,16 @@ export const missingReferences: Fault = {
   arrange: (stage) => stage.nowAndThen(30_000, (chance) => deeds.publishReferring(stage.world, chance)),
 };
 
+/** Values change at any time, and before or after what uses them. */
+export const boundValues: Fault = {
+  name: 'bound-values',
+  about: 'people publish objects with values of their nodes, which change',
+  arrange: (stage) => {
+    stage.nowAndThen(40_000, (chance) => deeds.publishBound(stage.world, chance));
+    stage.nowAndThen(20_000, (chance) => deeds.publishValues(stage.world, chance));
+  },
+};
+
 /** Addresses change at any time, and before or after what uses them. */
 export const hostNames: Fault = {
   name: 'host-names',

@@ -1,4 +1,5 @@
 import type { Oracle } from '../world/world.js';
+import { boundValues } from './bound-values.js';
 import { budget } from './budget.js';
 import { knownBad } from './known-bad.js';
 import { cordons, knownNodes, podBudgets } from './cordons.js';
@@ -54,6 +55,7 @@ export const newOracles = (): readonly Oracle[] => [
   firstTry(),
   missingReferences(),
   hostNames(),
+  boundValues(),
   paused(),
   takenOnce(),
   ownedFragments(),

@@ -4,6 +4,7 @@ import type { State as MergerState } from '../../../services/merger/src/core/ind
 import type { State as SchedulerState } from '../../../services/scheduler/src/core/index.js';
 import type { ReviewResult } from '../../../services/validator/src/core/index.js';
 import type { AnyKind } from '../world/services.js';
+import { REGION } from '../people/manifests.js';
 import type { Plan } from '../runs/plan.js';
 import type { PlantedFaults } from '../world/surroundings.js';
 
@@ -161,6 +162,27 @@ export const MUTANTS: readonly Mutant[] = [
       fact.type === 'config.accepted' && fact.source === 'names'
         ? { ...fact, apply: fact.apply.map((one) => ({ ...one, spec: { addresses: ['203.0.113.1'] } })) }
         : fact,
+    ),
+  },
+  {
+    name: 'the merger renders values that nobody has published',
+    caughtBy: 'bound values',
+    on: { kubernetes: false, actors: among('changes', 'bound-values'), minutes: 60 },
+    service: misreads('merger', (fact) =>
+      fact.type === 'config.accepted' && fact.source === 'bindings'
+        ? {
+            ...fact,
+            apply: fact.apply.map((one) => ({ ...one, spec: { values: [{ ...REGION, value: 'invented' }] } })),
+          }
+        : fact,
+    ),
+  },
+  {
+    name: 'the merger accepts values that replace others than the last ones',
+    caughtBy: 'bound values',
+    on: { kubernetes: false, actors: among('changes', 'bound-values'), minutes: 60 },
+    service: misreads('merger', (fact) =>
+      fact.type === 'config.accepted' && fact.source === 'bindings' ? { ...fact, source: 'people' } : fact,
     ),
   },
   {

@@ -1,7 +1,15 @@
 import { sourceOf } from '#libs/contracts';
 import type { Chance } from '../world/chance.js';
 import type { World } from '../world/world.js';
-import { addressChange, change, poolChange, referringChange, serviceChange } from './manifests.js';
+import {
+  addressChange,
+  boundChange,
+  change,
+  poolChange,
+  referringChange,
+  serviceChange,
+  valuesOf,
+} from './manifests.js';
 
 /** One action of a person on the fleet. */
 export type PersonAction = (world: World, chance: Chance) => void;
@@ -65,6 +73,30 @@ export const publishService: PersonAction = (world, chance) => void publish(worl
 /** As the merger's shell does when it has looked a name up, or when nothing has used the name any more. */
 export const publishAddresses: PersonAction = (world, chance) =>
   void publish(world, addressChange(world, chance), 'names');
+
+/** Objects with a value of their node, which may not have been read yet. Or the end of some. */
+export const publishBound: PersonAction = (world, chance) => void publish(world, boundChange(world, chance));
+
+/**
+ * As the merger does when appliers have read values, for some nodes at a time. What it replaces may be outdated, and
+ * another copy may publish the same.
+ */
+export const publishValues: PersonAction = (world, chance) => {
+  const nodes = [...world.nodes.keys()].filter(() => chance.flip(0.5));
+  if (nodes.length === 0) return;
+  const apply = nodes.map((node) => {
+    const replaced = world.bus.ledger.flatMap(({ fact }) =>
+      fact.type === 'config.accepted' && fact.source === 'bindings' && fact.rollbackOf === undefined
+        ? [...fact.apply, ...fact.delete].flatMap(({ name }) => (name === node ? fact.change : []))
+        : [],
+    );
+    return valuesOf(world, chance, node, replaced.at(chance.flip(0.1) ? -2 : -1) ?? '');
+  });
+  const id = chance.flip(0.5) ? `values-${world.bus.changes.length}` : undefined;
+  const body = { apply };
+  publish(world, body, 'bindings', id);
+  if (chance.flip(0.2)) world.clock.after(chance.next() * 3_000, () => publish(world, body, 'bindings', id));
+};
 
 /** A change with a pace of its own. */
 export const publishPaced: PersonAction = (world, chance) => {

@@ -253,5 +253,41 @@ export function addressChange(world: World, chance: Chance): object {
   return { apply: [{ apiVersion: API, kind: 'ResolvedName', metadata: { name }, spec: { addresses } }] };
 }
 
+/** The field that the bindings of this world mean. */
+export const REGION = {
+  from: 'cluster',
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  namespace: 'prod',
+  name: 'about',
+  fieldPath: 'data.region',
+} as const;
+
+/** Objects with a value of their node, perhaps with a default and perhaps together with a file; or their end. */
+export function boundChange(world: World, chance: Chance): object {
+  const name = chance.pick(['here', 'there']);
+  const version = world.bus.changes.length;
+  const binding = { name: 'REGION', object: REGION, ...(chance.flip(0.3) ? { default: 'default' } : {}) };
+  const metadata = { name, namespace: 'prod' };
+  const data = { version: String(version), region: '{{ bindings.REGION }}' };
+  const objects = [{ apiVersion: 'v1', kind: 'ConfigMap', metadata, data }];
+  const bound = manifest('KubeObjects', name, { nodeSelector: chance.pick(SELECTORS), bindings: [binding], objects });
+  return chance.pick<object>([
+    { apply: [bound] },
+    { apply: [bound] },
+    { apply: [bound], ...strategy(chance) },
+    { apply: [bound, file(world, chance, 'b', '/etc/b', version)] },
+    { delete: [{ kind: 'KubeObjects', name }] },
+  ]);
+}
+
+/** What an applier has read: another value, or none. */
+export function valuesOf(world: World, chance: Chance, node: string, after: string): Manifest {
+  const { from, ...field } = REGION;
+  const found = chance.flip(0.2) ? { missing: 'it does not exist' } : { value: `v${world.bus.changes.length}` };
+  const spec = { values: [{ from, ...field, ...found }], ...(after === '' ? {} : { after }) };
+  return { apiVersion: API, kind: 'BoundValues', metadata: { name: node }, spec };
+}
+
 const strategy = (chance: Chance): object =>
   chance.flip(0.3) ? { strategy: { maxFailures: chance.integer(1, 3) } } : {};

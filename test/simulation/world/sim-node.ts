@@ -1,4 +1,4 @@
-import { EMPTY_HASH, REMOTE_APPLIER, type LeaseView, type StatusView } from '#libs/contracts';
+import { EMPTY_HASH, READS_OBJECTS, REMOTE_APPLIER, type LeaseView, type StatusView } from '#libs/contracts';
 import {
   type Kinds,
   ApplierRun,
@@ -17,10 +17,11 @@ import { driftOf, NO_TROUBLE, perform, probed, takenDigest, type Trouble } from 
 import type { Surroundings as World } from './surroundings.js';
 
 /** Kinds with references, and what they become. Machines of this world do nothing with them. */
-const REFERRING_KINDS = ['Vrf', 'Layer2Network', 'CNFNAT'];
+const REFERRING_KINDS = ['Vrf', 'Layer2Network', 'CNFNAT', 'KubeObjects'];
 const CAPABILITIES = [
   'action:reboot',
   'action:restart',
+  READS_OBJECTS,
   ...['File', 'Probe', ...REFERRING_KINDS].map((kind) => `kind:${kind}`),
 ];
 /** Files have an owner and a mode besides their content, so leases save what they touch. */
