@@ -3,7 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connectFleet, type FleetClient } from '#libs/client';
 import { SERVICES, type NodeView } from '#libs/contracts';
-import { startNatsServer, until, type LeanCluster, type NatsServer } from '#libs/testing';
+import {
+  CLUSTER_API_DEFINITIONS,
+  establish,
+  startNatsServer,
+  until,
+  type LeanCluster,
+  type NatsServer,
+} from '#libs/testing';
 import { run, type CommandOutput } from '../e2e/fleet.js';
 import { Processes, ROOT, SLUICE } from '../e2e/processes.js';
 import { FluxRole } from '../../services/applier/src/shell/clusters/flux.fixture.js';
@@ -13,29 +20,24 @@ export const NAMESPACE = 'fleet';
 const SECRETS = `/api/v1/namespaces/${NAMESPACE}/secrets`;
 export const CLUSTERS = `/apis/cluster.x-k8s.io/v1beta2/namespaces/${NAMESPACE}/clusters`;
 
-/** As much of Cluster API as a test plays: the definition of a Cluster, without its schema. */
-export const CLUSTER_DEFINITION = {
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: {
-    name: 'clusters.cluster.x-k8s.io',
-    annotations: { 'api-approved.kubernetes.io': 'unapproved, for a test' },
-  },
-  spec: {
-    group: 'cluster.x-k8s.io',
-    scope: 'Namespaced',
-    names: { plural: 'clusters', singular: 'cluster', kind: 'Cluster', listKind: 'ClusterList' },
-    versions: [
-      {
-        name: 'v1beta2',
-        served: true,
-        storage: true,
-        subresources: { status: {} },
-        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
-      },
-    ],
-  },
+/** The least that Cluster API accepts. Its providers are not installed. */
+export const CLUSTER_SPEC = {
+  infrastructureRef: { apiGroup: 'infrastructure.cluster.x-k8s.io', kind: 'DockerCluster', name: 'any' },
 };
+
+/** The status of a Cluster, as Cluster API writes it. */
+export const controlPlaneStatus = (isReady: boolean): object => ({
+  initialization: { controlPlaneInitialized: true },
+  conditions: [
+    {
+      type: 'ControlPlaneAvailable',
+      status: isReady ? 'True' : 'False',
+      reason: 'Test',
+      message: '',
+      lastTransitionTime: '2026-01-01T00:00:00Z',
+    },
+  ],
+});
 
 /** A hub with Clusters, and an applier that finds them there, with no more rights than the documentation gives it. */
 export class HubFleet {
@@ -71,8 +73,7 @@ export class HubFleet {
 
   /** Cluster API is installed. */
   async install(): Promise<void> {
-    await this.hub.api.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', CLUSTER_DEFINITION);
-    await until(async () => (await this.hub.api.call('GET', CLUSTERS)).code === 200, 'Clusters are served');
+    await establish(this.hub.api, CLUSTER_API_DEFINITIONS);
   }
 
   /** Grants the applier what FluxSyncs on the hub need. */
@@ -95,15 +96,13 @@ export class HubFleet {
       apiVersion: 'cluster.x-k8s.io/v1beta2',
       kind: 'Cluster',
       metadata: { name, labels, ...metadata },
+      spec: CLUSTER_SPEC,
     });
   }
 
   async ready(name: string, isReady = true): Promise<void> {
-    const conditions = [
-      { type: 'ControlPlaneAvailable', status: isReady ? 'True' : 'False', reason: 'Test', message: '' },
-    ];
     await this.hub.api.patch(`${CLUSTERS}/${name}/status`, {
-      status: { initialization: { controlPlaneInitialized: true }, conditions },
+      status: controlPlaneStatus(isReady),
     });
   }
 

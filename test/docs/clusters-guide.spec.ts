@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findKubeBinaries, findKubectl, whyNoKubectl, type KubeApi } from '#libs/api-servers';
-import { describeOnClusters, until, type LeanCluster } from '#libs/testing';
-import { CLUSTER_DEFINITION } from '../clusters/hub-fleet.js';
+import { CLUSTER_API_DEFINITIONS, describeOnClusters, establish, until, type LeanCluster } from '#libs/testing';
+import { CLUSTER_SPEC, controlPlaneStatus } from '../clusters/hub-fleet.js';
 import { Deployments } from '../../cli/src/demo/clusters/deployments.js';
 import { Guide, GuideReader, writeKubeconfig } from './guide.js';
 
@@ -87,18 +87,15 @@ else
     });
 
     test('an applier reads the clusters of a hub', async () => {
-      await hub.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', CLUSTER_DEFINITION);
-      await until(async () => (await hub.call('GET', CLUSTERS)).code === 200, 'Clusters are served');
+      await establish(hub, CLUSTER_API_DEFINITIONS);
       await hub.create(CLUSTERS, {
         apiVersion: 'cluster.x-k8s.io/v1beta2',
         kind: 'Cluster',
         metadata: { name: 'prod-1' },
+        spec: CLUSTER_SPEC,
       });
       await hub.patch(`${CLUSTERS}/prod-1/status`, {
-        status: {
-          initialization: { controlPlaneInitialized: true },
-          conditions: [{ type: 'ControlPlaneAvailable', status: 'True', reason: 'Test', message: '' }],
-        },
+        status: controlPlaneStatus(true),
       });
       await next('deploy/targets/clusters-on-a-hub.yaml');
       await until(

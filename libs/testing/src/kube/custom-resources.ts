@@ -10,6 +10,9 @@ export const OTHER_DEFINITIONS = sources('definitions');
 /** Those of Flux. */
 export const FLUX_DEFINITIONS = sources('flux-definitions');
 
+/** That of a Cluster of Cluster API 1.14.2. */
+export const CLUSTER_API_DEFINITIONS = sources('cluster-api-definitions');
+
 const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 
 /**

@@ -5,6 +5,6 @@ export { KubeScene, nodePath, podPath, type PodFields } from './scene.js';
 export { Kubelet, NEVER_ENDS } from './kubelet.js';
 export { Scheduler } from './scheduler.js';
 export { describeOnKube, type KubeWorld } from './kube-fixture.js';
-export { establish, FLUX_DEFINITIONS, OTHER_DEFINITIONS } from './custom-resources.js';
+export { CLUSTER_API_DEFINITIONS, establish, FLUX_DEFINITIONS, OTHER_DEFINITIONS } from './custom-resources.js';
 export { whyNoKube } from './why-no-kube.js';
 export { describeOnClusters } from './lean-fixture.js';
