@@ -44,6 +44,8 @@ function check(world: World, view: FragmentView): void {
 function checkGone(world: World, { kind, name: of }: Fragment, left: number): void {
   const holders = [...world.nodes.values()].filter((node) => {
     const isHere = node.alive && world.bus.view('nodes', nodeToken(node.name))?.state !== 'gone';
+    // A rollout that has not ended may give it to the node again.
+    if ((world.bus.view('status', nodeToken(node.name))?.change ?? '') !== '') return false;
     const entries = world.bus.everConfig({ node: node.name, hash: node.journal.inForce })?.fragments ?? [];
     return isHere && entries.some((entry) => entry.kind === kind && entry.name === of);
   });

@@ -344,6 +344,20 @@ describe('the counts of a fragment', () => {
       expect(shown(m)).toMatchObject({ removing: true, stillOn: ['n1'] });
     });
 
+    it('wait for a node that still has it from a change that was rolled back', () => {
+      const m = fleet('n0', 'n1');
+      rollOut(m, 1, everyNode);
+      rollOut(m, 2, gone);
+      m.publishes(3, everyNode);
+      m.starts('c3');
+      m.given(leased('n0', 'c3'), ends(m, 'n0', 'c3', 'applied'));
+      m.given(factOf('rollout.reverting', { change: 'c3', reason: 'no' }));
+      m.given(factOf('rollout.reverted', { change: 'c3', reason: 'no' })).when();
+      expect(shown(m)).toMatchObject({ removing: true, stillOn: ['n0'] });
+      m.given(reports('n0', m.state.desired.get('n0')?.hash ?? '')).when();
+      expect(shown(m)).toMatchObject({ removing: false, stillOn: [] });
+    });
+
     it('do not wait for a node that gets other labels after it has dropped it', () => {
       const m = fleet('n0', 'n1');
       rollOut(m, 1, everyNode);

@@ -133,7 +133,7 @@ class Counter {
     if (!isNodeKind(fragment.kind)) return NOWHERE;
     const selected = nodesSelectedBy(this.state, fragment);
     const behind = this.classes
-      .filter(({ generation }) => generation < row.generation)
+      .filter((one) => one.generation < row.generation || this.isLeftBehind(one.change, fragmentId(fragment)))
       .flatMap((one) => one.nodes.filter((node) => selected.has(node) && this.mayHave(node, row, one)));
     const more = [...this.relabelled(row), ...this.unanswered(row, selected)];
     const left = [...new Set([...behind, ...more])];
@@ -141,6 +141,12 @@ class Counter {
     const stillOn = left.toSorted().slice(0, MOST_NAMED);
     const removing = left.length > 0 && leavesEveryNode(fragment);
     return { ...NOWHERE, counts: this.tally(selected.size + others.length, left), removing, stillOn };
+  }
+
+  /** Whether nodes have the fragment from a change that applied it again and was rolled back elsewhere. */
+  private isLeftBehind(name: string, id: string): boolean {
+    const change = this.state.changes.get(name);
+    return change?.open === false && change.phase !== 'committed' && change.apply.some((one) => fragmentId(one) === id);
   }
 
   /** Whether a node that lacks the deletion had the fragment: not if it is older, and no lease has changed that. */
