@@ -1,4 +1,5 @@
 import { describeOnClusters, until, type LeanCluster } from '#libs/testing';
+import { Deployments } from '../../cli/src/demo/clusters/deployments.js';
 import { ClusterFleet, type FleetCluster } from './cluster-fleet.js';
 
 const all = { nodeSelector: { matchLabels: { kind: 'cluster' } } };
@@ -172,7 +173,11 @@ describeOnClusters('a fleet of clusters', 3, (lean) => {
     await until(() => history.includes('w is undefined, x is 3'), 'it is rolled back');
     const rolledBackAt = history.indexOf('w is undefined, x is 3');
     expect(history.slice(0, rolledBackAt)).not.toContain('w is 4, x is 4');
+    // No cluster has applied the committed config yet, so one tries it first. From now on its pods start.
+    const players = clusters.map((one) => new Deployments(one.cluster.api, () => undefined).start());
     await until(() => history.includes('w is 4, x is 4'), 'the committed config is applied to it');
+    await until(async () => String(await values('w')) === '4,4,4', 'the other clusters follow');
+    for (const player of players) player.stop();
     stop();
     await until(async () => (await states()).every((state) => state !== 'silent'), 'no cluster is silent');
     const next = await fleet.apply(objects('x', configMap('w', '5'), configMap('x', '5')));

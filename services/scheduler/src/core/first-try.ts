@@ -1,4 +1,4 @@
-import { isOpen, type Lease } from './lease.js';
+import { isOpen } from './lease.js';
 import { isUntouchedBy, nodeOf, type NodeState, type State } from './state.js';
 
 /**
@@ -28,14 +28,15 @@ export function firstTryText(state: State, first: string): string {
   );
 }
 
-/** Whether the node has an unfinished lease to its desired config, or the last one that it tried has failed. */
-export function isTrying(node: NodeState): boolean {
+/**
+ * The recipe that the node tries: that of its unfinished lease, or of its last one, if that failed and the node still
+ * needs it. A forward lease that failed was judged in its rollout: the change was committed all the same.
+ */
+export function recipeTriedBy(node: NodeState): string | undefined {
   const { desired, lease, lastLease, joined, taken, skippedBy } = node;
-  if (!joined || desired === undefined || desired.joining) return false;
-  if (lease !== undefined) return isTryOf(lease, desired.hash) && skippedBy === undefined;
-  if (taken !== undefined || skippedBy !== undefined || lastLease === undefined) return false;
-  return isTryOf(lastLease, desired.hash) && FAILED.has(lastLease.because) && !isUntouchedBy(node, lastLease.id);
+  if (!joined || skippedBy !== undefined) return undefined;
+  if (lease !== undefined) return lease.kind === 'corrective' ? lease.recipe : undefined;
+  if (taken !== undefined || lastLease?.kind !== 'corrective' || lastLease.recipe !== desired?.recipe) return undefined;
+  return FAILED.has(lastLease.because) && !isUntouchedBy(node, lastLease.id) ? lastLease.recipe : undefined;
 }
-/** A forward lease that failed was judged in its rollout: the change was committed all the same. */
-const isTryOf = ({ kind, hash }: Lease, desired: string): boolean => kind !== 'forward' && hash === desired;
 const FAILED: ReadonlySet<string> = new Set(['invalid', 'failed', 'unknown', 'escalated']);

@@ -1,7 +1,7 @@
 import { budgetOf, choosePool, DEFAULT_POOL, poolPolicies, poolsSelecting, type PoolPolicy } from '#libs/rules';
 import { fragmentId, nodeToken } from '#libs/contracts';
 import { viewKey, type Table } from '#libs/engine';
-import { isTrying } from './first-try.js';
+import { recipeTriedBy } from './first-try.js';
 import { endDeferrals } from './frozen-rollout.js';
 import { isOpen, isUnanswered } from './lease.js';
 import {
@@ -178,16 +178,13 @@ const firstTries: NodeIndex = (state, before, after) => {
     if (had !== undefined) state.having.set(had, (state.having.get(had) ?? 0) - 1);
     if (has !== undefined) state.having.set(has, (state.having.get(has) ?? 0) + 1);
   }
-  const [tried, tries] = [recipeTriedBy(before), recipeTriedBy(after)];
+  const [tried, tries] = [before && recipeTriedBy(before), recipeTriedBy(after)];
   if (tried === tries) return;
   if (tried !== undefined) putTrying(state, tried, (names) => names.filter((name) => name !== after.node));
   if (tries !== undefined) putTrying(state, tries, (names) => [...names, after.node].sort());
 };
 const recipeHadBy = (node: NodeState | undefined): string | undefined =>
   node?.joined === true && node.lastDesired === node.desired?.hash ? node.desired?.recipe : undefined;
-const recipeTriedBy = (node: NodeState | undefined): string | undefined =>
-  node !== undefined && recipeHadBy(node) === undefined && isTrying(node) ? node.desired?.recipe : undefined;
-
 function putTrying(state: State, recipe: string, change: (names: readonly string[]) => readonly string[]): void {
   const names = change(state.trying.get(recipe) ?? []);
   if (names.length > 0) state.trying.set(recipe, names);
