@@ -33,7 +33,7 @@ const isWrite = (step: Step): step is WriteStep => step.do === 'apply' || step.d
 const FREE_ACTIONS: readonly string[] = ['none', 'drain'];
 
 /** Every second target is like another fleet: its copies do not wait for the end of a lease. */
-const isRepeatable = (node: string): boolean => Number(node.at(-1)) % 2 === 1;
+const isRepeatable = (node: string): boolean => Number(/\d+/.exec(node)?.[0]) % 2 === 1;
 
 /** One claim of the target, and the applier that runs after it. */
 interface Run {
