@@ -9,7 +9,7 @@ import { isUntouchedBy, nodeOf, type NodeState, type State } from './state.js';
 
 /** The node that tries the committed config of `node` before it; undefined if `node` needs to wait for none. */
 export function firstToTry(state: State, { node, desired }: NodeState): string | undefined {
-  if (desired === undefined || desired.joining || (state.having.get(desired.recipe) ?? 0) > 0) return undefined;
+  if (desired === undefined || desired.joining || state.having.get(desired.recipe) !== undefined) return undefined;
   const trying = state.trying.get(desired.recipe) ?? [];
   const atWork = trying.find((other) => nodeOf(state, other).lease !== undefined);
   const first = atWork ?? trying[0];

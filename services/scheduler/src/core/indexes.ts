@@ -175,8 +175,8 @@ const deferred: NodeIndex = (state, before, after) => {
 const firstTries: NodeIndex = (state, before, after) => {
   const [had, has] = [recipeHadBy(before), recipeHadBy(after)];
   if (had !== has) {
-    if (had !== undefined) state.having.set(had, (state.having.get(had) ?? 0) - 1);
-    if (has !== undefined) state.having.set(has, (state.having.get(has) ?? 0) + 1);
+    if (had !== undefined) addHaving(state, had, -1);
+    if (has !== undefined) addHaving(state, has, 1);
   }
   const [tried, tries] = [before && recipeTriedBy(before), recipeTriedBy(after)];
   if (tried === tries) return;
@@ -185,6 +185,14 @@ const firstTries: NodeIndex = (state, before, after) => {
 };
 const recipeHadBy = (node: NodeState | undefined): string | undefined =>
   node?.joined === true && node.lastDesired === node.desired?.hash ? node.desired?.recipe : undefined;
+
+function addHaving(state: State, recipe: string, by: number): void {
+  const count = (state.having.get(recipe) ?? 0) + by;
+  // Recipes come and go with every change: none may stay behind.
+  if (count > 0) state.having.set(recipe, count);
+  else state.having.delete(recipe);
+}
+
 function putTrying(state: State, recipe: string, change: (names: readonly string[]) => readonly string[]): void {
   const names = change(state.trying.get(recipe) ?? []);
   if (names.length > 0) state.trying.set(recipe, names);

@@ -1,4 +1,4 @@
-import { type Entry, type FactTable } from '#libs/engine';
+import type { Entry, FactTable } from '#libs/engine';
 import { MOST_INCARNATION_JUMP, type FactOf, type takenReport } from '#libs/contracts';
 import { sameLabels } from '#libs/manifests';
 import { assignPool, putNode, reassignShared } from '../indexes.js';
