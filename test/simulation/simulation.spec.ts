@@ -142,6 +142,20 @@ const PLANS_ONCE_FAILED: readonly Plan[] = [
     kubernetes: true,
     actors: actorsOf('changes:0,slow-steps,hasty-people:2+3,host-names:0+2+4+5+6+12+13,lost-pushes'),
   },
+  {
+    seed: 11_658,
+    nodes: 4,
+    copies: 1,
+    minutes: 8,
+    patient: false,
+    kubernetes: false,
+    actors: actorsOf(
+      'changes:0+1,steering:2,relabels:1,torn-journals:0+1+2,lost-answers,killed-services:0+1+2+5+6+7+9,' +
+        'hasty-people:0+1+2+3+4+5+9+10+11+19,parted-appends,failing-probes:0+4,changing-probes:3,' +
+        'missing-references:0+1+2+3+4+5+6+7+9+10+11+13,lost-owners:2+4+20+25+30,away-together:0,' +
+        'two-owners:1+2+10+26',
+    ),
+  },
 ];
 const SEEDS = Number(process.env['SLUICE_SIM_SEEDS'] ?? 2_000);
 const FROM = 10_000;

@@ -1,11 +1,11 @@
 import type { NewFact } from '#libs/contracts';
-import { committed, ended, fragment, heard, left, silent } from '#libs/testing';
+import { changed, committed, ended, fragment, heard, left, renderedNode, reviewedNode, silent } from '#libs/testing';
 import { deferred, grants, Scheduler, types } from './scheduler.fixture.js';
 
 const NO = [{ probe: 'app', reason: 'it says no' }];
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
-const probed = (s: Scheduler, node: string, failingProbes = NO): readonly NewFact[] =>
-  s.when(s.message(node, 'old', { kind: 'probed', failingProbes }));
+const probed = (s: Scheduler, node: string, failingProbes = NO, hash = 'old'): readonly NewFact[] =>
+  s.when(s.message(node, hash, { kind: 'probed', failingProbes }));
 const HELD =
   'it is unhealthy (app: it says no), and RolloutPolicy/all has health: strict: repair the node until its probes pass, or set health: tolerant in RolloutPolicy/all';
 const policy = (health: string, name = 'all') => fragment('RolloutPolicy', name, { maxFailures: 0, health });
@@ -100,6 +100,24 @@ describe('an unhealthy node', () => {
     expect(grants(s.when())).toEqual([`${first} corrective old`]);
     s.leaseEnds(first, 'failed', { hash: 'c2-new', failingProbes: NO });
     expect(s.why(first).because).toBe('backing-off');
+  });
+
+  it('is deferred under a strict policy if it left a rollout with the config that was then committed', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', [], { apply: [policy('strict')] });
+    s.given(committed('c1')).when();
+    s.rolls('c2', ['n0', 'n1']);
+    const first = s.atWork()[0] ?? '';
+    const other = first === 'n0' ? 'n1' : 'n0';
+    s.applies(first);
+    // It got other labels, and does not answer before the change is committed.
+    s.given(changed(first, { role: 'edge' }), renderedNode(first, 'old', { cause: 'relabel', outdatedIn: ['c2'] }));
+    s.given(reviewedNode(first, 'old'), silent(first)).when();
+    s.applies(other);
+    s.given(committed('c2', 2), heard(first), renderedNode(first, 'edge', { cause: 'commit' }));
+    s.given(reviewedNode(first, 'edge'));
+    expect(grants(probed(s, first, NO, 'c2-new'))).toEqual([]);
+    expect(deferred(s.rolls('c3', [first], { from: 'c2-new' }))).toEqual([`${first}: ${HELD}`]);
   });
 
   it('gets a correction of the change that it has under a strict policy', () => {

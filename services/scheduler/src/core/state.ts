@@ -81,7 +81,7 @@ export interface NodeState {
   readonly leases: number;
   /** The desired config, if it is compatible. */
   readonly desired: { readonly hash: string; readonly recipe: string; readonly joining: boolean } | undefined;
-  /** The last desired config that it had. With another one in force, it has what a failed change left behind. */
+  /** The last desired or committed config that it had. With another one, it has what a failed change left behind. */
   readonly lastDesired: string | undefined;
   /** A rendered config that is not reviewed yet. */
   readonly rendered: { readonly hash: string; readonly recipe: string } | undefined;

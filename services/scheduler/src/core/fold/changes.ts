@@ -2,7 +2,7 @@ import { viewKey, type Entry, type FactTable } from '#libs/engine';
 import { carriedPolicies } from '#libs/rules';
 import { byAge, fragmentId, type FactOf } from '#libs/contracts';
 import { putNode, reassignAll, recountRollout } from '../indexes.js';
-import { targetKey, type Change, type State } from '../state.js';
+import { targetKey, type Change, type NodeState, type State, type TargetState } from '../state.js';
 import { patchChange, drop, leftRollout, repool } from './patches.js';
 
 /**
@@ -94,7 +94,11 @@ function commit(state: State, fact: FactOf<'config.committed'>, { sequence }: En
   for (const name of rollout.nodes) {
     const target = state.targets.get(targetKey(fact.change, name));
     const node = state.nodes.get(name);
-    if (target === undefined || node === undefined || node.change !== fact.change) continue;
+    if (target === undefined || node === undefined) continue;
+    if (node.change !== fact.change) {
+      keepsCommitted(state, node, target, sequence);
+      continue;
+    }
     const keeps = !node.joined || incompatible.has(name);
     const desired = keeps ? node.desired : { hash: target.to, recipe: target.recipe, joining: false };
     const deferred = target.deferred ?? node.deferred;
@@ -112,6 +116,14 @@ function commit(state: State, fact: FactOf<'config.committed'>, { sequence }: En
   state.openChanges.delete(fact.change);
   if (change.policies.length > 0 || change.policyDeletes.length > 0) commitPolicies(state, change, sequence);
   forgetOldest(state);
+}
+
+/**
+ * A node can leave the rollout after it got the config, for example because it got other labels. It still has what was
+ * committed, not what a failed change left behind.
+ */
+function keepsCommitted(state: State, node: NodeState, { to }: TargetState, sequence: number): void {
+  if (node.report?.hash === to) putNode(state, { ...node, lastDesired: to }, sequence);
 }
 
 function commitPolicies(state: State, change: Change, sequence: number): void {
