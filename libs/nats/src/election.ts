@@ -19,6 +19,11 @@ export interface ElectionOptions {
   readonly logger: Logger;
   /** Called whenever this copy begins or ends to lead. */
   readonly onChange: (leading: boolean) => void;
+  /**
+   * Leads on until it has read that another copy leads, although its key could not be renewed in time. For work that
+   * takes long to begin, and that another copy can take from this one. Default: it ends to lead.
+   */
+  readonly leadsUntilReplaced?: boolean;
 }
 
 /**
@@ -88,12 +93,10 @@ export class Election {
 
   private async compete(): Promise<void> {
     try {
-      const message = await this.options.bus.stored(kvStream(LEADERS), { last_by_subj: this.subject });
-      const id = message === null || isStoredDeletion(message) ? undefined : message.string();
+      const { id, sequence } = await this.key();
       this.otherLeads = id !== undefined && id !== this.id;
       if (!this.stands || this.stopped || (id !== undefined && this.otherLeads && !(await this.isGone(id)))) return;
-      // Sequence 0 expects that there is no key. A deleted key, or one of our own, is overwritten at its sequence.
-      this.become(await this.write(message?.seq ?? 0));
+      this.become(await this.write(sequence));
     } catch (error) {
       this.options.logger.debug({ error, service: this.options.name }, 'not elected');
     }
@@ -123,6 +126,7 @@ export class Election {
     try {
       this.revision = await this.write(this.revision as number);
     } catch (error) {
+      if (this.options.leadsUntilReplaced === true && !(await this.isReplaced())) return;
       this.options.logger.warn(
         { error, service: this.options.name },
         'the leader key could not be renewed: stepping down',
@@ -130,6 +134,34 @@ export class Election {
       this.become(undefined);
       this.signal.give();
     }
+  }
+
+  /**
+   * Whether another copy leads. If none does, takes the key again. That the key could not be renewed is no proof: a
+   * process that gets too little CPU finds that it has expired, or that the time for the answer is over before it has
+   * read it.
+   */
+  private async isReplaced(): Promise<boolean> {
+    const { bus, logger, name } = this.options;
+    try {
+      const key = await this.key();
+      if (key.id !== undefined && key.id !== this.id) return true;
+      this.revision = await this.write(key.sequence);
+      logger.warn({ service: name }, 'the leader key was renewed late; no other copy leads');
+    } catch (error) {
+      logger.debug(
+        { error, service: name, connected: bus.connected },
+        'the leader key cannot be renewed; trying again',
+      );
+    }
+    return false;
+  }
+
+  /** Who has the key, and the sequence that the next write of it names: that of the key, even if deleted, or 0. */
+  private async key(): Promise<{ readonly id: string | undefined; readonly sequence: number }> {
+    const message = await this.options.bus.stored(kvStream(LEADERS), { last_by_subj: this.subject });
+    const id = message === null || isStoredDeletion(message) ? undefined : message.string();
+    return { id, sequence: message?.seq ?? 0 };
   }
 
   private async resign(): Promise<void> {

@@ -1,9 +1,10 @@
+import { LEADERS } from '#libs/contracts';
 import { SILENT } from '#libs/process';
 import { natsFixture, until } from '#libs/testing';
 import { connectBus, type Bus } from './connection.js';
 import { Journals } from './journals.js';
 import { preferred, Shards } from './shards.js';
-import { ensureTopology } from './topology.js';
+import { ensureTopology, kvStream, kvSubject } from './topology.js';
 
 const nats = natsFixture();
 const TTL_MS = 1_500;
@@ -19,20 +20,43 @@ async function connect(): Promise<Bus> {
   return bus;
 }
 
-/** A copy and the shards that it leads now. */
-async function copy(name: string) {
-  const bus = await connect();
+/** A copy, the shards that it leads now, and those that it has lost. */
+async function copy(name: string, bus?: Bus) {
+  bus ??= await connect();
   const led = new Set<number>();
+  const lost: number[] = [];
   const shards = new Shards({
     bus,
     name,
     count: COUNT,
     ttlMs: TTL_MS,
     logger: SILENT,
-    onChange: (shard, leads) => void (leads ? led.add(shard) : led.delete(shard)),
+    onChange: (shard, leads) => {
+      if (leads) return void led.add(shard);
+      led.delete(shard);
+      lost.push(shard);
+    },
   });
   await shards.start();
-  return { bus, led, shards };
+  return { bus, led, lost, shards };
+}
+
+/** The leader keys that the server has. */
+async function keysOf(bus: Bus, name: string): Promise<readonly string[]> {
+  const filter = kvSubject(LEADERS, `${name}-*`);
+  const { state } = await bus.streamInfo(kvStream(LEADERS), { subjects_filter: filter });
+  return Object.keys(state.subjects ?? {});
+}
+
+/** Calls of this connection wait until it is resumed, as those of a process that is paused. */
+function pause(bus: Bus): { readonly resume: () => void } {
+  let resume: () => void = () => undefined;
+  const paused = new Promise<void>((resolve) => (resume = resolve));
+  const { publish, stored, streamInfo } = bus;
+  bus.publish = (...call) => paused.then(() => publish.apply(bus, call));
+  bus.stored = (...call) => paused.then(() => stored.apply(bus, call));
+  bus.streamInfo = (...call) => paused.then(() => streamInfo.apply(bus, call));
+  return { resume };
 }
 
 describe('shards', () => {
@@ -54,6 +78,32 @@ describe('shards', () => {
     // Its connection is cut, as after kill -9.
     await one.bus.nc.close();
     await until(() => two.led.size === COUNT, 'the other copy leads all shards');
+    await one.shards.stop();
+    await two.shards.stop();
+  });
+
+  it('stay with a copy whose process hangs until its keys have expired, if there is no other one', async () => {
+    const one = await copy('c');
+    await until(() => one.led.size === COUNT);
+    // The keys are still missing when the process runs again. Nobody else has them.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2 * TTL_MS);
+    const keys = await keysOf(one.bus, 'c');
+    expect(keys).toEqual([]);
+    await until(async () => (await keysOf(one.bus, 'c')).length === COUNT, 'it has all keys again');
+    expect([one.lost, one.led.size]).toEqual([[], COUNT]);
+    await one.shards.stop();
+  });
+
+  it('go to another copy while their leader is paused, which finds that when it continues', async () => {
+    const one = await copy('d');
+    await until(() => one.led.size === COUNT);
+    const { resume } = pause(one.bus);
+    const two = await copy('d');
+    await until(() => two.led.size === COUNT, 'the other copy leads all shards');
+    expect(one.led.size).toBe(COUNT);
+    resume();
+    await until(() => one.lost.length >= COUNT, 'the copy that hung has found that');
+    await until(() => one.led.size > 0 && one.led.size + two.led.size === COUNT, 'they share the shards');
     await one.shards.stop();
     await two.shards.stop();
   });

@@ -20,7 +20,8 @@ export interface ShardsOptions {
 /**
  * Shares work among copies: each shard has one leader. Every copy shows with a key that it is there, and the copy with
  * the highest hash for a shard runs for election in it (rendezvous hashing, Thaler and Ravishankar 1998). So a copy
- * that joins or leaves moves only its own shards.
+ * that joins or leaves moves only its own shards. A copy that hangs loses its shards as soon as another one takes them,
+ * and none if it is the only one.
  */
 export class Shards {
   private readonly id = nuid.next();
@@ -38,6 +39,7 @@ export class Shards {
           name: `${name}-${shard}`,
           ttlMs,
           logger,
+          leadsUntilReplaced: true,
           onChange: (leads) => onChange(shard, leads),
         }),
     );
