@@ -33,6 +33,13 @@ describeWithNetwork(['netns'], 'a change of the network that cuts the node off',
 
   const apply = async (...manifests: readonly Manifest[]): Promise<string> =>
     (await place.json<Change>('apply', '-f', place.write('change.json', ...manifests))).change;
+  /** Without this, a change is committed while the node is deferred: silent, or still unknown in the change before. */
+  const isReady = (): Promise<unknown> =>
+    until(async () => {
+      const { state } = await place.json<{ state: string }>('get', 'nodes', 'wired');
+      const { phase } = await place.json<{ phase: string }>('get', 'leases', 'wired');
+      return state === 'ready' && phase === 'released';
+    }, 'the node is ready, and holds no lease');
   const ended = (change: string): Promise<string> =>
     until(async () => {
       const { stdout } = await place.run('get', 'changes', change, '-o', 'json');
@@ -44,7 +51,7 @@ describeWithNetwork(['netns'], 'a change of the network that cuts the node off',
     const server = await place.up('--nodes', '0');
     url = await node.lay(Number(new URL(server).port));
     node.start(url);
-    expect(await ended(await apply(manifest('Pool', 'all', { nodeSelector: {}, applyTimeout: '10s' })))).toBe(
+    expect(await ended(await apply(manifest('Pool', 'all', { nodeSelector: {}, applyTimeout: '30s' })))).toBe(
       'committed',
     );
     await until(async () => (await place.run('get', 'nodes', 'wired')).code === 0, 'the node has joined');
@@ -105,6 +112,7 @@ describeWithNetwork(['netns'], 'a change of the network that cuts the node off',
   });
 
   test('is rolled back by another process if the applier hangs, and the applier is killed', async () => {
+    await isReady();
     const change = await apply(cut(101));
     await until(() => isCut(node), 'the change is in force');
     await node.kill('SIGSTOP');
@@ -117,6 +125,7 @@ describeWithNetwork(['netns'], 'a change of the network that cuts the node off',
   });
 
   test('is rolled back by the applier itself, which blames the config, so that it is refused from then on', async () => {
+    await isReady();
     const change = await apply(cut(102));
     await until(() => isCut(node), 'the change is in force');
     expect(await ended(change)).toBe('reverted');

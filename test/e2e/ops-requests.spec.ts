@@ -55,6 +55,7 @@ const CODES = rowsOf('error-codes.md').flatMap(([code = '', status = '']) =>
 /** The fields of an answer as the protocol documents them, with a question mark if they may be absent. */
 function documentedFields(subject: RequestSubject): readonly string[] {
   const row = rowsOf('protocol.md').find(([cell = '']) => {
+    if (!cell.startsWith('`')) return false;
     const [first = '', ...more] = [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
     const prefix = first.replace(/[^.]+$/, '');
     return [first, ...more.map((name) => (name.startsWith('ops.') ? name : prefix + name))].includes(subject);

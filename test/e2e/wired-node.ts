@@ -8,9 +8,14 @@ import { until } from '#libs/testing';
 import { Namespace } from '../../services/applier/src/testing/network-namespace.js';
 import { ROOT } from './processes.js';
 
+/** One of the 16,384 networks of two hosts within 192.168.0.0/16, so that test runs do not share one. */
+const address = (host: number): string => {
+  const last = (process.pid % 16_384) * 4 + host;
+  return `192.168.${Math.floor(last / 256)}.${last % 256}`;
+};
 /** A small network of two hosts, one with the server and one with the node. This machine is not part of it. */
-const [SERVER, NODE] = ['192.168.213.1', '192.168.213.2'] as const;
-export const WIRE = '192.168.213.0/30';
+const [SERVER, NODE] = [address(1), address(2)] as const;
+export const WIRE = `${address(0)}/30`;
 
 /** A node in a network namespace, whose applier can reach the server only over one link. */
 export class WiredNode {
@@ -20,11 +25,13 @@ export class WiredNode {
   private readonly sockets = new Set<Socket>();
   private server: Server | undefined;
   private child: ChildProcess | undefined;
+  private isLaid = false;
   private readonly wire = `slw${process.pid}`.slice(0, 15);
 
   /** Creates the link, and makes a port on loopback reachable over it. */
   async lay(target: number): Promise<string> {
     const { net, wire } = this;
+    this.isLaid = true;
     net.host('ip', 'link', 'add', wire, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', net.name);
     net.host('ip', 'address', 'add', `${SERVER}/30`, 'dev', wire);
     net.host('ip', 'link', 'set', wire, 'up');
@@ -44,8 +51,8 @@ export class WiredNode {
     });
     this.server = server;
     await new Promise<void>((resolve) => server.listen(0, SERVER, resolve));
-    const address = server.address();
-    return `nats://${SERVER}:${typeof address === 'object' ? address?.port : ''}`;
+    const at = server.address();
+    return `nats://${SERVER}:${typeof at === 'object' ? at?.port : ''}`;
   }
 
   /** Starts the applier, as a real process in the namespace. */
@@ -89,6 +96,8 @@ export class WiredNode {
     for (const socket of this.sockets) socket.destroy();
     this.server?.close();
     this.guard.close();
+    // The kernel keeps a deleted namespace, and both ends of the link, for minutes while a connection was not closed.
+    if (this.isLaid) this.net.host('ip', 'link', 'delete', this.wire);
     this.net.end();
     rmSync(this.folder, { recursive: true, force: true });
   }

@@ -38,6 +38,7 @@ export class Namespace {
   private readonly folders: string[] = [];
 
   constructor() {
+    endOthers();
     this.host('ip', 'netns', 'add', this.name);
     this.ip('link', 'set', 'lo', 'up');
   }
@@ -137,3 +138,9 @@ export class Namespace {
 }
 
 let count = 0;
+
+/** Deletes what test runs left behind that were killed. */
+function endOthers(): void {
+  const names = String(run(['ip', 'netns', 'list']).stdout).matchAll(/^sluice-(\d+)-\d+/gm);
+  for (const [name, pid] of names) if (!existsSync(`/proc/${pid}`)) run(['ip', 'netns', 'delete', name]);
+}
