@@ -32,6 +32,8 @@ export interface KubeRequest {
   readonly body?: object;
   /** Of the body; JSON by default. */
   readonly type?: string;
+  /** The form of the answer; JSON by default. */
+  readonly accept?: string;
   /** The answer is no JSON, and its text is returned. */
   readonly isText?: true;
   /** How long it may take, if that is less than for other requests. */
@@ -44,6 +46,7 @@ const DEFAULT_TIMEOUT_MS = 20_000;
 /** Each eviction takes a connection, and more of them do not make an API server faster. */
 const ASKED_AT_ONCE = 32;
 const PAGE = 500;
+const JSON_TYPE = 'application/json';
 const MERGE_PATCH = 'application/merge-patch+json';
 /** Shown in managedFields, so that everyone sees which fields Sluice has set. */
 export const FIELD_MANAGER = 'sluice';
@@ -113,8 +116,8 @@ export class KubeConnection {
     });
   }
 
-  get(path: string): Promise<unknown> {
-    return this.ask({ method: 'GET', path });
+  get(path: string, accept?: string): Promise<unknown> {
+    return this.ask({ method: 'GET', path, ...(accept === undefined ? {} : { accept }) });
   }
 
   /** A JSON merge patch; with a resourceVersion in it, it is a compare-and-set. */
@@ -128,11 +131,12 @@ export class KubeConnection {
     return this.ask({ method: 'PATCH', path: `${path}?${query}`, body, type: 'application/apply-patch+yaml' });
   }
 
-  async *pages<T extends RawObject>(path: string, query = ''): AsyncGenerator<RawList<T>> {
+  async *pages<T extends RawObject>(path: string, query = '', accept?: string): AsyncGenerator<RawList<T>> {
     let next = '';
     do {
       const more = next === '' ? '' : `&continue=${encodeURIComponent(next)}`;
-      const page = (await this.get(`${path}?${query === '' ? '' : `${query}&`}limit=${PAGE}${more}`)) as RawList<T>;
+      const url = `${path}?${query === '' ? '' : `${query}&`}limit=${PAGE}${more}`;
+      const page = (await this.get(url, accept)) as RawList<T>;
       yield page;
       next = page.metadata?.continue ?? '';
     } while (next !== '');
@@ -218,7 +222,7 @@ export class KubeConnection {
   }
 
   private async sendOn(
-    { method, path, body, type = 'application/json' }: KubeRequest,
+    { method, path, body, type = JSON_TYPE, accept = JSON_TYPE }: KubeRequest,
     signal: AbortSignal,
     shares: boolean,
   ): Promise<Answer> {
@@ -226,7 +230,7 @@ export class KubeConnection {
     return this.undici.request(this.server.replace(/\/$/, '') + path, {
       method,
       signal,
-      headers: { ...headers, accept: 'application/json', 'content-type': type, 'user-agent': 'sluice' },
+      headers: { ...headers, accept, 'content-type': type, 'user-agent': 'sluice' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       ...(dispatcher === undefined ? {} : { dispatcher }),
     });

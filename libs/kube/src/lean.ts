@@ -5,6 +5,7 @@ export {
   type ClusterApiOptions,
   type FieldSet,
   type KubeResource,
+  type LiveMetadata,
   type LiveObject,
   type ManagedFields,
   type ObjectBody,

@@ -65,6 +65,8 @@ export interface ClusterApiOptions {
 
 const APPLY = 'application/apply-patch+yaml';
 const JSON_PATCH = 'application/json-patch+json';
+/** Lists are much shorter without what the objects contain. */
+const ONLY_METADATA = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json';
 const NO_FIELDS: FieldSet = {};
 
 /** The objects of one cluster, of any kind. Nothing is cached but which kinds it serves. */
@@ -129,6 +131,13 @@ export class ClusterApi {
     }
   }
 
+  /** The metadata of the objects of a kind as the server has them now, in all namespaces or in one. */
+  async *metadata(resource: KubeResource, query: string, namespace?: string): AsyncGenerator<LiveMetadata> {
+    const path = collectionOf(resource, namespace);
+    for await (const { items = [] } of this.connection.pages<RawObject>(path, query, ONLY_METADATA))
+      for (const object of items) yield (object as unknown as LiveObject).metadata;
+  }
+
   /** Server-side apply. With a resourceVersion in it, it is a compare-and-set. Returns the object as it is then. */
   async apply(resource: KubeResource, body: ObjectBody, { manager, force, isDry }: ApplyOptions): Promise<LiveObject> {
     const { name, namespace } = body.metadata;
@@ -173,15 +182,15 @@ export class ClusterApi {
   }
 
   /** Follows the objects of a kind, in all namespaces or in one, until the returned function is called. */
-  follow<K>({ root, plural, isNamespaced }: KubeResource, listener: ObjectListener<K>): () => void {
-    const { query, namespace, pick, onList, onEvent } = listener;
-    const place = isNamespaced && namespace !== undefined ? `/namespaces/${encodeURIComponent(namespace)}` : '';
+  follow<K>(resource: KubeResource, listener: ObjectListener<K>): () => void {
+    const { query, namespace, pick, onList, onEvent, onMissing } = listener;
     const follower = new Follower<RawObject, K>({
       connection: this.connection,
-      path: `${root}${place}/${plural}`,
+      path: collectionOf(resource, namespace),
       logger: quiet(this.logger),
       query,
       onList,
+      ...(onMissing === undefined ? {} : { onMissing }),
       // The types of the client have dates where there are texts.
       pick: (object) => pick(object as unknown as LiveObject),
       onEvent: (event, object) => onEvent(event, object as unknown as LiveObject),
@@ -226,6 +235,8 @@ export interface ObjectListener<K> {
   /** Called with all objects: one that was known before and is not among them is gone. */
   readonly onList: (objects: readonly K[]) => void;
   readonly onEvent: (event: 'set' | 'deleted', object: LiveObject) => void;
+  /** Called when the server does not serve the kind any more. It is tried again. */
+  readonly onMissing?: () => void;
 }
 
 /** What is sent of an object. */
@@ -238,6 +249,11 @@ interface ListedResource {
   readonly name: string;
   readonly kind: string;
   readonly namespaced: boolean;
+}
+
+function collectionOf({ root, plural, isNamespaced }: KubeResource, namespace: string | undefined): string {
+  const place = isNamespaced && namespace !== undefined ? `/namespaces/${encodeURIComponent(namespace)}` : '';
+  return `${root}${place}/${plural}`;
 }
 
 function pathOf({ root, plural, isNamespaced }: KubeResource, name: string, namespace?: string): string {

@@ -22,6 +22,9 @@ export class ApiGate {
   mode: GateMode = PASS;
   /** The trouble affects only requests whose line (`GET /api/v1/nodes?…`) matches. */
   about = /./;
+  /** What has not arrived yet of answers that are held back, in order. */
+  private readonly late: (() => void)[] = [];
+  private heldBack: RegExp | undefined;
   /** Called with the line of each request before anything else. It may change the mode. */
   onRequest: (line: string) => void = () => undefined;
   /** The lines of all requests that arrived. */
@@ -47,6 +50,17 @@ export class ApiGate {
 
   get url(): string {
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  /** From now on, nothing more arrives of the answers to requests with such lines, also if they have begun. */
+  holdBack(lines: RegExp): void {
+    this.heldBack = lines;
+  }
+
+  /** Everything that was held back arrives. */
+  letPass(): void {
+    this.heldBack = undefined;
+    for (const arrive of this.late.splice(0)) arrive();
   }
 
   /** Resets every connection, including watches. */
@@ -101,10 +115,13 @@ export class ApiGate {
         headers: { ...headers, authorization: `Bearer ${this.access.token}` },
       },
       (found) => {
-        if (found.statusCode === 403) this.forbidden.push(`${incoming.method} ${incoming.url}`);
-        answer.writeHead(found.statusCode ?? 500, found.headers);
-        found.on('data', (chunk: Buffer) => answer.write(chunk));
-        found.once('end', () => answer.end());
+        const line = `${incoming.method} ${incoming.url}`;
+        if (found.statusCode === 403) this.forbidden.push(line);
+        const arrive = (part: () => void): void =>
+          void (this.heldBack?.test(line) === true ? this.late.push(part) : part());
+        arrive(() => answer.writeHead(found.statusCode ?? 500, found.headers));
+        found.on('data', (chunk: Buffer) => arrive(() => answer.write(chunk)));
+        found.once('end', () => arrive(() => answer.end()));
         found.once('error', () => answer.destroy());
       },
     );

@@ -177,9 +177,14 @@ export type Step =
   | { readonly do: 'await-others'; readonly items: readonly Item[]; readonly untilMs: number }
   /**
    * Reads back how the node differs from these items. With `untilMs`, it ends by then, and what was not read by then is
-   * `late`.
+   * `late`. What is known from before `sinceMs` is read again; without it, everything is.
    */
-  | { readonly do: 'compare'; readonly items: readonly Item[]; readonly untilMs?: number }
+  | {
+      readonly do: 'compare';
+      readonly items: readonly Item[];
+      readonly untilMs?: number;
+      readonly sinceMs?: number;
+    }
   /**
    * Starts to compare the node with these items, and what it refuses to correct, and does not wait for that: a notice
    * of this round brings the differences. A lease ends it.

@@ -78,10 +78,15 @@ export function preparingStep(state: State, preparation: Preparation, nowMs: num
     // A repair fails if nothing else has drifted.
     const isCompared = (item: Item): boolean =>
       item.do === 'restore' ? !(item.key in scope.aside) : lease.kind === 'repair' || !isLeft(item.entry);
-    return { do: 'compare', items: planTo(config, originals, kinds).filter(isCompared), untilMs: lastMs };
+    return {
+      do: 'compare',
+      items: planTo(config, originals, kinds).filter(isCompared),
+      untilMs: lastMs,
+      sinceMs: readMs,
+    };
   }
   const replaced = preparation.overwritten === undefined ? replacedItems(state, lease, config) : [];
-  if (replaced.length > 0) return { do: 'compare', items: replaced, untilMs: lastMs };
+  if (replaced.length > 0) return { do: 'compare', items: replaced, untilMs: lastMs, sinceMs: readMs };
   const drift = driftToReport(state, preparation);
   if (drift !== undefined) return planAgain(state, preparation, drift);
   // A degraded node still has content of a failed change: a rollback must not put that back, but the config in force.

@@ -63,7 +63,8 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
   if (unready !== undefined) return { ...unready, atMs: nowMs, untilMs: work.rollBackAtMs };
   const removing = othersStep(state, removalsIn(items, kinds), nowMs, work.rollBackAtMs);
   if (removing !== undefined) return removing;
-  if (progress.differences === undefined) return { do: 'compare', items, untilMs: work.rollBackAtMs };
+  if (progress.differences === undefined)
+    return { do: 'compare', items, untilMs: work.rollBackAtMs, sinceMs: work.readMs };
   const [difference] = progress.differences;
   if (difference !== undefined)
     return judge(

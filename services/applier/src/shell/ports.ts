@@ -122,6 +122,11 @@ export interface Backend {
   /** Undoes what `apply` did. Only for entries that cannot be restored. */
   undo?(entry: ConfigEntry, leftMs: () => number): Promise<void>;
   /**
+   * Called before these entries are compared: what is known of them from before this time must not be used. Only for
+   * kinds that remember what they have read.
+   */
+  forgetBefore?(entries: readonly ConfigEntry[], sinceMs: number): Promise<void>;
+  /**
    * How the node differs from the entry. Undefined if it does not. A slow backend asks for the remaining time, and
    * `ending` ends the commands that it runs.
    */

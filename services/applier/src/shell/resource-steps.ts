@@ -215,7 +215,14 @@ export class ResourceSteps {
     return { what: open.flatMap(({ what }) => what), isOver: open.length > 0 && open.every(({ isOver }) => isOver) };
   }
 
-  compare({ items, untilMs = Infinity }: StepOf<'compare'>): Promise<readonly Difference[]> {
+  async compare({
+    items,
+    untilMs = Infinity,
+    sinceMs = this.clock(),
+  }: StepOf<'compare'>): Promise<readonly Difference[]> {
+    const entries = items.flatMap((item) => (item.do === 'apply' ? [item.entry] : []));
+    for (const [backend, some] of Map.groupBy(entries, ({ kind }) => this.backends.get(kind)))
+      await backend?.forgetBefore?.(some, sinceMs);
     return this.differences(items, this.leftUntil(untilMs));
   }
 

@@ -39,6 +39,8 @@ const TRIES = 5;
  */
 export class ApplySetParent {
   private written = '';
+  /** The parent as this has written it. */
+  private version = '';
   /** Whether this has read that the cluster is that of the node, or that it may become it. */
   private isChecked = false;
 
@@ -50,8 +52,11 @@ export class ApplySetParent {
 
   /** Throws Refused if another node manages this cluster. */
   async requireOwn(): Promise<void> {
-    this.checkOwner(await this.read());
+    const found = await this.read();
+    this.checkOwner(found);
     this.isChecked = true;
+    // Somebody has changed or deleted it.
+    if (found?.metadata.resourceVersion !== this.version) this.written = '';
   }
 
   /**
@@ -90,7 +95,8 @@ export class ApplySetParent {
           .join(','),
       });
       try {
-        await this.calls.write((api) => api.apply(CONFIG_MAPS, body, { manager: MANAGER, force: true }));
+        const live = await this.calls.write((api) => api.apply(CONFIG_MAPS, body, { manager: MANAGER, force: true }));
+        this.version = live.metadata.resourceVersion;
         this.written = text;
         return;
       } catch (error) {

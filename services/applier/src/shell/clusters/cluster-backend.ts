@@ -115,6 +115,10 @@ export class ClusterBackend implements Backend {
     await this.objects.bring(wanted, { leftMs, mayTake });
   }
 
+  forgetBefore(entries: readonly ConfigEntry[], sinceMs: number): Promise<void> {
+    return this.objects.forgetBefore(entries.map(objectOf), sinceMs);
+  }
+
   async differs(entry: ConfigEntry): Promise<string | undefined> {
     return this.objects.differs(objectOf(entry));
   }

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { groupKindOf, type KubeManifest } from '#libs/manifests/lean';
 import type { KubeResource, LiveObject, ObjectBody } from '#libs/kube/lean';
-import { RefusedError, UnreachableError } from '../ports.js';
+import { RefusedError, UnreachableError, type Clock } from '../ports.js';
 import { PART_OF, type ApplySet } from './apply-set.js';
 import {
   conflictsIn,
@@ -24,6 +24,8 @@ const AGAIN_MS = 200;
 /** How long to wait for a definition that is missing, and how often to look. */
 const MISSING_MS = 30_000;
 const LOOK_MS = 500;
+/** Of a kind with fewer objects, each is read. A list makes the server go through the objects of everybody. */
+const LISTED_FROM = 4;
 
 export interface BringOptions {
   readonly leftMs: () => number;
@@ -39,7 +41,7 @@ export class ClusterObjects {
     private readonly calls: ClusterCalls,
     private readonly watches: ObjectWatches,
     private readonly set: ApplySet,
-    private readonly options: { readonly missingMs?: number } = {},
+    private readonly options: { readonly clock: Clock; readonly missingMs?: number },
   ) {}
 
   /** How the cluster serves the kind of an object; undefined if it does not. */
@@ -92,9 +94,10 @@ export class ClusterObjects {
       this.watches.follow(groupKindOf(object), resource, object);
       const found = await this.readFree(resource, object, options.leftMs);
       const body = this.bodyOf(object, found);
+      const askedMs = this.options.clock();
       try {
         const live = await this.calls.write((api) => api.apply(resource, body, { manager: MANAGER, force }));
-        return this.watches.verify(id, digest, live);
+        return this.watches.verify(id, digest, live, askedMs);
       } catch (error) {
         const conflicts = conflictsIn(error);
         // Nobody had these fields when the change was checked, so the config is not to blame.
@@ -125,16 +128,45 @@ export class ClusterObjects {
     }
   }
 
-  /** How the object differs from the entry. It is read only if it has changed since it was last compared. */
+  /**
+   * What is known of these objects from before this time no longer counts: a watch may not have told yet what somebody
+   * has done. The versions in one list show which objects are still as they were; the others are read when they are
+   * compared.
+   */
+  async forgetBefore(entries: readonly ObjectEntry[], sinceMs: number): Promise<void> {
+    const old = entries.filter(({ id }) => this.watches.isFromBefore(id, sinceMs));
+    for (const some of Map.groupBy(old, ({ object }) => groupKindOf(object)).values()) {
+      const askedMs = this.options.clock();
+      const versions = some.length < LISTED_FROM ? undefined : await this.versionsAsOf(some);
+      for (const { id } of some) this.watches.confirm(id, versions?.get(id), askedMs);
+    }
+  }
+
+  /** The versions of all objects of a kind, by id; undefined if they cannot be listed. */
+  private async versionsAsOf([first]: readonly ObjectEntry[]): Promise<ReadonlyMap<string, string> | undefined> {
+    if (first === undefined) return undefined;
+    try {
+      const resource = await this.served(first.object);
+      if (resource === undefined) return undefined;
+      return await this.calls.read((api) => this.watches.versions(api, resource, first.object));
+    } catch {
+      // Reading the objects one by one says why.
+      return undefined;
+    }
+  }
+
+  /** How the object differs from the entry. It is read only if it may have changed since it was last compared. */
   async differs({ id, object, digest }: ObjectEntry): Promise<string | undefined> {
     const groupKind = groupKindOf(object);
     if (this.watches.isVerified(groupKind, id, digest)) return undefined;
     const resource = await this.served(object, true);
     if (resource === undefined) return 'the cluster does not have its kind any more';
     this.watches.follow(groupKind, resource, object);
+    const askedMs = this.options.clock();
     const found = await this.readAs(resource, object);
     if (found === undefined) return 'is missing';
     if (found.metadata.deletionTimestamp !== undefined) return 'is being deleted';
+    if (this.watches.isAsVerified(id, digest, found)) return void this.watches.verify(id, digest, found, askedMs);
     const secret = object.kind === 'Secret';
     // Nearly all objects contain what was applied as it was written. For the others, the server knows.
     let how = missingFrom(this.bodyOf(object), found, secret);
@@ -145,7 +177,7 @@ export class ClusterObjects {
         throw refusalFrom(error);
       }
     }
-    if (how === undefined) this.watches.verify(id, digest, found);
+    if (how === undefined) this.watches.verify(id, digest, found, askedMs);
     else this.watches.forget(id);
     return how;
   }

@@ -97,7 +97,7 @@ async function open(opening: Opening): Promise<OpenTarget> {
   const place = (where: Place, there: ClusterApi | undefined, calling: Reach, set: ApplySet): Placed => {
     const calls = new ClusterCalls(there, calling, storage);
     const watches = new ObjectWatches(there ?? { follow: () => () => undefined }, set, onDrift);
-    const objects = new ClusterObjects(calls, watches, set);
+    const objects = new ClusterObjects(calls, watches, set, { clock });
     const parent = new ApplySetParent(calls, name, set);
     return { backend: new ClusterBackend(objects, watches, parent, kinds, where), objects, watches };
   };

@@ -4,27 +4,17 @@ import { freePort } from '#libs/process';
 import { newJournal } from '../../core/index.js';
 import { EMPTY_HASH } from '../state/config-text.js';
 import { clusterTarget } from './cluster-target.js';
-import { ClusterScene, config, configMap, configMapPath, namespace, objects } from './cluster.fixture.js';
+import {
+  ClusterScene,
+  config,
+  configMap,
+  configMapPath,
+  definition,
+  namespace,
+  objects,
+  thing,
+} from './cluster.fixture.js';
 
-const CRD = {
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: 'things.example.dev' },
-  spec: {
-    group: 'example.dev',
-    scope: 'Namespaced',
-    names: { kind: 'Thing', listKind: 'ThingList', plural: 'things', singular: 'thing' },
-    versions: [
-      {
-        name: 'v1',
-        served: true,
-        storage: true,
-        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
-      },
-    ],
-  },
-};
-const THING = { apiVersion: 'example.dev/v1', kind: 'Thing', metadata: { name: 'x', namespace: 'default' }, size: 3 };
 const POLICY = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies';
 
 describeOnClusters('a cluster', 2, (clusters) => {
@@ -61,7 +51,7 @@ describeOnClusters('a cluster', 2, (clusters) => {
 
   it('gets a definition and an object of its kind in one change, and drops both', async () => {
     await scene.joined();
-    expect(await roll(objects('a', [THING]), objects('b', [CRD]))).toBe('applied');
+    expect(await roll(objects('a', [thing]), objects('b', [definition]))).toBe('applied');
     expect(await scene.api.get('/apis/example.dev/v1/namespaces/default/things/x')).toMatchObject({ size: 3 });
     expect(await roll()).toBe('applied');
     const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.dev';
@@ -70,7 +60,7 @@ describeOnClusters('a cluster', 2, (clusters) => {
 
   it('gets a definition back that somebody has deleted, with the objects of its kind', async () => {
     await scene.joined();
-    const both = config(objects('a', [THING]), objects('b', [CRD]));
+    const both = config(objects('a', [thing]), objects('b', [definition]));
     expect((await scene.bus.roll(both)).verdict).toBe('applied');
     const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.dev';
     await scene.api.remove(path);
@@ -88,7 +78,7 @@ describeOnClusters('a cluster', 2, (clusters) => {
 
   it('that lacks a definition waits for it, and then names it', async () => {
     await scene.joined();
-    const other = { ...THING, apiVersion: 'other.dev/v1', kind: 'Other' };
+    const other = { ...thing, apiVersion: 'other.dev/v1', kind: 'Other' };
     expect(await roll(objects('a', [configMap('x', { a: '1' }), other]))).toBe(
       'failed: KubeObjects/a: Other.other.dev/default/x: the cluster has no Other in other.dev/v1: its CustomResourceDefinition is missing. Apply it first, or in the same change',
     );
@@ -97,9 +87,9 @@ describeOnClusters('a cluster', 2, (clusters) => {
 
   it('gets a definition in the meantime', async () => {
     await scene.joined();
-    scene.bus.grant(config(objects('a', [THING])), { applyMs: 120_000 });
+    scene.bus.grant(config(objects('a', [thing])), { applyMs: 120_000 });
     await until(() => scene.bus.beats.length > 20, 'the lease has begun');
-    await scene.api.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', CRD);
+    await scene.api.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', definition);
     expect((await scene.bus.reported(({ verdict }) => verdict !== '')).verdict).toBe('applied');
     expect(await roll()).toBe('applied');
     await scene.api.remove('/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.dev');
@@ -232,6 +222,20 @@ describeOnClusters('a cluster', 2, (clusters) => {
     const again = async (): Promise<boolean> => (await roll(objects('a', [configMap('x', { a: '2' })]))) === 'applied';
     await until(again, 'it answers again');
     await second.stop(AbortSignal.abort());
+  });
+
+  it('gets its ConfigMap back with the next change, if somebody has deleted or changed it', async () => {
+    await scene.joined();
+    const wanted = { node: 'c-1' };
+    for (const harm of [
+      () => Promise.resolve(),
+      () => scene.api.remove(configMapPath('sluice-applied')),
+      () => scene.api.patch(configMapPath('sluice-applied'), { data: null }, 'kubectl'),
+    ]) {
+      await harm();
+      expect(await roll(objects('a', [configMap('x', { a: harm.toString() })]))).toBe('applied');
+      expect(await scene.data('sluice-applied')).toEqual(wanted);
+    }
   });
 
   it('lists the kinds and namespaces of its objects, as ApplySets do', async () => {

@@ -36,6 +36,32 @@ export const deployment = (name: string, image = 'a:1', spec: object = {}): obje
   },
 });
 
+/** The definition of a kind, and an object of it. */
+export const definition = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'things.example.dev' },
+  spec: {
+    group: 'example.dev',
+    scope: 'Namespaced',
+    names: { kind: 'Thing', listKind: 'ThingList', plural: 'things', singular: 'thing' },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+      },
+    ],
+  },
+};
+export const thing = {
+  apiVersion: 'example.dev/v1',
+  kind: 'Thing',
+  metadata: { name: 'x', namespace: 'default' },
+  size: 3,
+};
+
 const DEFAULT = '/namespaces/default';
 export const configMapPath = (name: string): string => `/api/v1${DEFAULT}/configmaps/${name}`;
 export const deploymentPath = (name: string): string => `/apis/apps/v1${DEFAULT}/deployments/${name}`;

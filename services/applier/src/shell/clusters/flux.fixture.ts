@@ -104,7 +104,13 @@ export class FluxRole {
   async remove(): Promise<void> {
     if ((await this.kustomization()) !== undefined)
       await this.api.patch(this.syncPath, { metadata: { finalizers: null } }, 'kustomize-controller');
-    for (const path of [this.syncPath, this.sourcePath]) await this.api.remove(path);
+    await this.api.remove(this.syncPath);
+    await this.removeSource();
+  }
+
+  /** Somebody deletes the source. */
+  async removeSource(): Promise<void> {
+    await this.api.remove(this.sourcePath);
   }
 
   private async read(path: string): Promise<Read['metadata']> {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { kubeObjectId } from '#libs/manifests/lean';
-import type { ClusterApi, KubeResource, LiveObject } from '#libs/kube/lean';
+import type { ClusterApi, KubeResource, LiveMetadata, LiveObject } from '#libs/kube/lean';
 import { PART_OF, type ApplySet } from './apply-set.js';
 import { kstatus, type ObjectStatus } from './kstatus.js';
 import { shapeOf } from './object-differences.js';
@@ -17,24 +18,37 @@ interface Seen {
 interface Verified {
   readonly entry: string;
   readonly shape: string;
+  /** When the server was asked for what shows it; undefined if it must be asked again. */
+  readonly askedMs: number | undefined;
 }
+
+interface Followed {
+  isListed: boolean;
+  readonly resource: KubeResource;
+  readonly stop: () => void;
+}
+
+export type WatchedApi = Pick<ClusterApi, 'follow'>;
 
 /** How long changes are gathered before the applier looks. */
 const GATHER_MS = 1_000;
+/** Of how many deleted objects the version is remembered. Only an answer that is still under way may be older. */
+const MOST_DELETED = 1_000;
 
 /**
  * Watches the objects of Sluice in a cluster: one watch per kind, and nothing is polled. It remembers a digest of each,
  * so that an object is read only if it has changed since it was last compared.
  */
 export class ObjectWatches {
-  private readonly kinds = new Map<string, { isListed: boolean; readonly stop: () => void }>();
+  private readonly kinds = new Map<string, Followed>();
   private readonly seen = new Map<string, Seen>();
   private readonly verified = new Map<string, Verified>();
+  private readonly deleted = new Map<string, string>();
   private readonly waiting = new Set<() => void>();
   private timer: NodeJS.Timeout | undefined;
 
   constructor(
-    private readonly api: Pick<ClusterApi, 'follow'>,
+    private readonly api: WatchedApi,
     private readonly set: ApplySet,
     /** Called when an object differs from what it was when it was last compared. */
     private readonly onDrift: () => void,
@@ -46,26 +60,66 @@ export class ObjectWatches {
     resource: KubeResource,
     { apiVersion, kind }: { readonly apiVersion: string; readonly kind: string },
   ): void {
-    if (this.kinds.has(groupKind)) return;
-    const idOf = ({ metadata: { name, namespace } }: LiveObject): string =>
-      kubeObjectId({ apiVersion, kind, metadata: { name, ...(namespace === undefined ? {} : { namespace }) } });
+    const followed = this.kinds.get(groupKind);
+    if (isDeepStrictEqual(followed?.resource, resource)) return;
+    // It is served in another version now, or by another definition.
+    followed?.stop();
+    const idOf = ({ metadata }: LiveObject): string => idFrom({ apiVersion, kind }, metadata);
     const stop = this.api.follow<readonly [string, Seen]>(resource, {
-      query: `labelSelector=${encodeURIComponent(`${PART_OF}=${this.set.id}`)}`,
+      query: this.query,
       namespace: this.set.within,
       // A list does not say the kind of each object.
       pick: (object) => [idOf(object), seenOf({ ...object, apiVersion, kind })],
       onList: (all) => this.listed(groupKind, new Map(all)),
       onEvent: (event, object) =>
-        event === 'deleted' ? this.gone(idOf(object)) : this.saw(idOf(object), seenOf({ ...object, apiVersion, kind })),
+        event === 'deleted'
+          ? this.gone(idOf(object), versionOf(object))
+          : this.saw(idOf(object), seenOf({ ...object, apiVersion, kind })),
+      onMissing: () => this.unserved(groupKind),
     });
-    this.kinds.set(groupKind, { isListed: false, stop });
+    this.kinds.set(groupKind, { isListed: false, resource, stop });
   }
 
-  /** The object as the server has just sent it, which is as the entry wants it. */
-  verify(id: string, entry: string, live: LiveObject): void {
+  /** The versions of all objects of a kind in this set, by id, as the server has them now. */
+  async versions(
+    api: Pick<ClusterApi, 'metadata'>,
+    resource: KubeResource,
+    of: { readonly apiVersion: string; readonly kind: string },
+  ): Promise<ReadonlyMap<string, string>> {
+    const versions = new Map<string, string>();
+    for await (const metadata of api.metadata(resource, this.query, this.set.within))
+      versions.set(idFrom(of, metadata), versionOf({ metadata }));
+    return versions;
+  }
+
+  private get query(): string {
+    return `labelSelector=${encodeURIComponent(`${PART_OF}=${this.set.id}`)}`;
+  }
+
+  /** The object is as the entry wants it, as the server has sent it when it was asked at this time. */
+  verify(id: string, entry: string, live: LiveObject, askedMs: number): void {
     const seen = seenOf(live);
-    this.verified.set(id, { entry, shape: seen.shape });
+    this.verified.set(id, { entry, shape: seen.shape, askedMs });
     this.note(id, seen);
+  }
+
+  /** Whether all that shows that the object is as it should be is from before this time. */
+  isFromBefore(id: string, sinceMs: number): boolean {
+    const askedMs = this.verified.get(id)?.askedMs;
+    return askedMs !== undefined && askedMs < sinceMs;
+  }
+
+  /** The server has sent this version, or none, when it was asked at this time. Another one has to be read. */
+  confirm(id: string, version: string | undefined, askedMs: number): void {
+    const verified = this.verified.get(id);
+    const isSame = version !== undefined && version !== UNKNOWN && this.seen.get(id)?.version === version;
+    if (verified !== undefined) this.verified.set(id, { ...verified, askedMs: isSame ? askedMs : undefined });
+  }
+
+  /** Whether the object is as it was when it was known to be as the entry wants it. */
+  isAsVerified(id: string, entry: string, live: LiveObject): boolean {
+    const verified = this.verified.get(id);
+    return verified?.entry === entry && verified.shape === seenOf(live).shape;
   }
 
   /** It is no longer known what the object is like. */
@@ -79,6 +133,7 @@ export class ObjectWatches {
     return (
       this.kinds.get(groupKind)?.isListed === true &&
       verified?.entry === entry &&
+      verified.askedMs !== undefined &&
       this.seen.get(id)?.shape === verified.shape
     );
   }
@@ -120,18 +175,35 @@ export class ObjectWatches {
     for (const end of this.waiting) end();
   }
 
-  private gone(id: string): void {
+  private gone(id: string, version?: string): void {
     this.seen.delete(id);
+    if (version !== undefined) this.noteDeleted(id, version);
     if (this.verified.delete(id)) this.tell();
     for (const end of this.waiting) end();
   }
 
   /** An event may arrive after the answer to a later write. Whether this is news. */
   private note(id: string, seen: Seen): boolean {
-    const known = this.seen.get(id);
-    if (known !== undefined && BigInt(known.version) > BigInt(seen.version)) return false;
+    const known = this.seen.get(id)?.version ?? this.deleted.get(id);
+    if (known !== undefined && BigInt(known) > BigInt(seen.version)) return false;
     this.seen.set(id, seen);
     return true;
+  }
+
+  private noteDeleted(id: string, version: string): void {
+    this.deleted.delete(id);
+    this.deleted.set(id, version);
+    const [oldest] = this.deleted.keys();
+    if (this.deleted.size > MOST_DELETED && oldest !== undefined) this.deleted.delete(oldest);
+  }
+
+  /** Its definition is gone, and with it the objects, of which no event may have told. */
+  private unserved(groupKind: string): void {
+    const kind = this.kinds.get(groupKind);
+    if (kind?.isListed !== true) return;
+    kind.isListed = false;
+    this.tell();
+    for (const end of this.waiting) end();
   }
 
   private tell(): void {
@@ -142,12 +214,22 @@ export class ObjectWatches {
   }
 }
 
+const idFrom = (
+  { apiVersion, kind }: { readonly apiVersion: string; readonly kind: string },
+  { name, namespace }: Pick<LiveMetadata, 'name' | 'namespace'>,
+): string => kubeObjectId({ apiVersion, kind, metadata: { name, ...(namespace === undefined ? {} : { namespace }) } });
+
+/** A version that cannot be compared counts as older than all others. */
+const UNKNOWN = '0';
+const versionOf = ({ metadata: { resourceVersion } }: { readonly metadata: LiveMetadata }): string =>
+  /^\d+$/.test(resourceVersion) ? resourceVersion : UNKNOWN;
+
 const kindIn = (id: string): string => id.slice(0, id.indexOf('/'));
 
 /** A status that changes only with time, such as that of a pod without a place, is judged again at the next event. */
 function seenOf(object: LiveObject): Seen {
   return {
-    version: /^\d+$/.test(object.metadata.resourceVersion) ? object.metadata.resourceVersion : '0',
+    version: versionOf(object),
     shape: createHash('sha256').update(shapeOf(object)).digest('base64'),
     status: kstatus(object, Date.now()),
   };

@@ -40,6 +40,13 @@ export class PlacedBackend implements Backend {
     return this.at(placeOf(entry), (backend) => backend.apply(entry, leftMs, isRollback));
   }
 
+  async forgetBefore(entries: readonly ConfigEntry[], sinceMs: number): Promise<void> {
+    const byPlace = [...Map.groupBy(entries, placeOf)];
+    await Promise.all(
+      byPlace.map(([place, some]) => (place === 'cluster' ? this.cluster : this.hub)?.forgetBefore(some, sinceMs)),
+    );
+  }
+
   differs(entry: ConfigEntry): Promise<string | undefined> {
     return this.at(placeOf(entry), (backend) => backend.differs(entry));
   }
