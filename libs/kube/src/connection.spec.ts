@@ -64,6 +64,9 @@ class HeldServer {
   }
 }
 
+/** This process does nothing at all for this time. */
+const hang = (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+
 describe('a connection to an API server', () => {
   let server: HeldServer;
   beforeEach(async () => {
@@ -105,6 +108,28 @@ describe('a connection to an API server', () => {
       ...Array.from({ length: 32 }, () => 'rejected'),
       ...Array.from({ length: 32 }, () => 'fulfilled'),
     ]);
+    await kube.close();
+  });
+
+  it('waits for the answer to a read for as long as it runs, and does not call the server slow if it hung', async () => {
+    const logged: string[] = [];
+    const logger = { ...SILENT, warn: (_: object, message: string) => void logged.push(message) };
+    const kube = await Kube.open({ kubeconfig: server.kubeconfig, timeoutMs: 3_000, logger });
+    const answers = Promise.allSettled([kube.version(), kube.evict(POD)]);
+    await until(() => server.held.length === 2, 'both are sent');
+    // Timers run next, and only then what has arrived is read.
+    await new Promise<void>((resolve) => {
+      setImmediate(() => {
+        hang(4_000);
+        server.release();
+        resolve();
+      });
+    });
+    const [read, write] = await answers;
+    expect(read).toEqual({ status: 'fulfilled', value: 'v1' });
+    // What may have consequences has its time, no matter why it was over.
+    expect(write).toMatchObject({ status: 'rejected', reason: { name: 'KubeUnreachableError' } });
+    expect(logged).toEqual([]);
     await kube.close();
   });
 

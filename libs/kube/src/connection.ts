@@ -1,5 +1,5 @@
 import type { KubeConfig } from '@kubernetes/client-node';
-import { monotonicMs, SILENT, Turns, type Logger } from '#libs/process';
+import { monotonicMs, RunningTime, SILENT, Turns, type Logger } from '#libs/process';
 import { KubeUnreachableError, refusalOf } from './errors.js';
 import { FixedClients, isOfSharing, RenewedClients, type HttpClients, type Undici } from './http-clients.js';
 import { parseKubeconfig } from './kubeconfig-text.js';
@@ -105,15 +105,20 @@ export class KubeConnection {
     const timeoutMs = Math.min(this.timeoutMs, (request.timeoutMs ?? Infinity) - waitedMs);
     if (timeoutMs <= 0)
       throw new KubeUnreachableError(`${this.server} was not asked in time, because this process is too busy`);
-    const signal = AbortSignal.timeout(Math.max(1, Math.ceil(timeoutMs)));
-    const startMs = monotonicMs();
-    return this.reached(signal, async () => {
-      const { answer, text } = await this.answerTo(request, signal);
-      this.took(request, monotonicMs() - startMs);
-      this.judge(request, answer, text);
-      if (request.isText === true) return text;
-      return text === '' ? {} : (JSON.parse(text) as unknown);
-    });
+    const running = new RunningTime(isHarmless(request) ? timeoutMs : Infinity);
+    // After a pause of this process, what may have consequences must not be sent later than its caller believes.
+    const signal = isHarmless(request) ? running.signal : AbortSignal.timeout(Math.max(1, Math.ceil(timeoutMs)));
+    try {
+      return await this.reached(signal, async () => {
+        const { answer, text } = await this.answerTo(request, signal);
+        this.took(request, running.ms);
+        this.judge(request, answer, text);
+        if (request.isText === true) return text;
+        return text === '' ? {} : (JSON.parse(text) as unknown);
+      });
+    } finally {
+      running.end();
+    }
   }
 
   get(path: string, accept?: string): Promise<unknown> {
@@ -249,6 +254,9 @@ export class KubeConnection {
     }
   }
 }
+
+/** Nothing is stored. */
+const isHarmless = ({ method, path }: KubeRequest): boolean => method === 'GET' || path.includes('dryRun=All');
 
 const isOk = ({ statusCode }: Answer): boolean => statusCode >= 200 && statusCode < 300;
 

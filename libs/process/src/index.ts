@@ -4,6 +4,7 @@ export * from './memory.js';
 export { CONNECTION_SETTINGS, type ConnectFlags, type ConnectionKey } from './connection-settings.js';
 export { readSettings, SettingsError, SWITCH, type Environment } from './setting.js';
 export { SERVICE_SETTINGS, settingsFrom, type Settings } from './settings.js';
+export * from './running-time.js';
 export * from './time.js';
 export { Turns } from './turns.js';
 export {
