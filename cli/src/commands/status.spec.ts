@@ -1,5 +1,55 @@
+import type { FleetClient } from '#libs/client';
 import type { NodeProgress } from '#libs/contracts';
-import { ago, changeView, cli, rolloutView } from '../fakes.fixture.js';
+import type { Session } from '../connection/session.js';
+import { ago, changeView, cli, NOW, PLAIN, rolloutView } from '../fakes.fixture.js';
+import { status } from './status.js';
+
+const lost = (): Error => Object.assign(new Error('nats://fake does not answer'), { name: 'NoConnectionError' });
+
+/** Watches until every answer was given. */
+async function watched(...answers: readonly (Error | readonly string[])[]): Promise<readonly string[]> {
+  const printed: string[] = [];
+  const end = new AbortController();
+  const left = [...answers];
+  const list = (bucket: string): Promise<ReadonlyMap<string, object>> => {
+    if (bucket !== 'changes') return Promise.resolve(new Map());
+    const next = left.shift() ?? [];
+    if (left.length === 0) end.abort();
+    return next instanceof Error
+      ? Promise.reject(next)
+      : Promise.resolve(new Map(next.map((change) => [change, changeView({ change, message: '' })])));
+  };
+  const io = {
+    out: (text: string) => void printed.push(text),
+    say: (text: string) => void printed.push(text),
+    colours: PLAIN,
+    isTerminal: false,
+    interrupted: end.signal,
+    now: () => NOW,
+  } as unknown as Session['io'];
+  const fleet = { list } as unknown as FleetClient;
+  await status({ io, isJson: false, fleet: () => Promise.resolve(fleet) } as unknown as Session, undefined, {
+    watch: true,
+  });
+  return printed;
+}
+
+describe('watching the fleet', () => {
+  test('goes on when NATS does not answer for a while, and says so once', async () => {
+    const printed = await watched(['c1'], lost(), lost(), ['c1'], lost(), ['c2']);
+    expect(printed).toEqual([
+      expect.stringContaining('c1 '),
+      expect.stringMatching(/^warning: nats:\/\/fake does not answer\. What is shown is from before; trying again$/),
+      expect.stringMatching(/^warning: /),
+      expect.stringContaining('c2 '),
+    ]);
+  });
+
+  test('ends with the error if nothing ever answered, or if it is another error', async () => {
+    await expect(watched(lost(), ['c1'])).rejects.toThrow('does not answer');
+    await expect(watched(['c1'], new Error('broken'), ['c1'])).rejects.toThrow('broken');
+  });
+});
 
 describe('a change that was paused while it waits for its turn', () => {
   const paused = { phase: 'waiting', waitsFor: ['c6'], paused: 'by bob: not now' } as const;

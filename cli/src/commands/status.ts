@@ -3,7 +3,7 @@ import type { RolloutView } from '#libs/contracts';
 import { changeIdOf } from '../input/arguments.js';
 import { changeNotFound } from '../change/change-not-found.js';
 import { progressLine, showProgress } from '../change/wait-for-change.js';
-import { EXIT, type ExitCode } from '../output/exit.js';
+import { EXIT, exitCodeOf, type ExitCode } from '../output/exit.js';
 import type { ChangeProgress } from '../change/follow-change.js';
 import { pause } from '../pause.js';
 import { live } from '../output/live.js';
@@ -85,18 +85,33 @@ async function showOverview(session: Session): Promise<ExitCode> {
   return EXIT.done;
 }
 
-/** Reads every second and prints differences, because an overview has no single stream to watch. */
+/**
+ * Reads every second and prints differences, because an overview has no single stream to watch. Once it has shown
+ * something, it says that nobody answers, and goes on.
+ */
 async function watchOverview(session: Session): Promise<ExitCode> {
   const { io } = session;
   const screen = session.isJson ? undefined : live(io, 'out');
   let last = '';
+  let isAnswered = true;
   try {
     while (!io.interrupted.aborted) {
-      const input = await gather(session);
-      const text = session.isJson ? JSON.stringify(overviewJson(input)) : overview(input, io.colours);
-      if (screen !== undefined) screen.draw(text);
-      else if (text !== last) io.out(text);
-      last = text;
+      const input = await gather(session).catch((error: unknown) => {
+        if (last === '' || exitCodeOf(error) !== EXIT.noConnection) throw error;
+        return error as Error;
+      });
+      if (input instanceof Error) {
+        const warning = `warning: ${input.message}. What is shown is from before; trying again`;
+        if (screen !== undefined) screen.draw(`${last}\n\n${warning}`);
+        else if (isAnswered) io.say(warning);
+        isAnswered = false;
+      } else {
+        const text = session.isJson ? JSON.stringify(overviewJson(input)) : overview(input, io.colours);
+        if (screen !== undefined) screen.draw(text);
+        else if (text !== last) io.out(text);
+        last = text;
+        isAnswered = true;
+      }
       await pause(1_000, io.interrupted);
     }
   } finally {
