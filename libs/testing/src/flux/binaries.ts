@@ -4,14 +4,12 @@ import { existsSync, readFileSync } from 'node:fs';
 import { copyFile, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { whyNoGo } from '#libs/api-servers';
+import { GO_SETTINGS, whyNoGo } from '#libs/api-servers';
 import { buildOnce, cacheHome } from '#libs/process';
 
 export type FluxController = 'kustomize-controller' | 'source-controller';
 export const FLUX_CONTROLLERS: readonly FluxController[] = ['kustomize-controller', 'source-controller'];
 
-/** The same flags as for API servers, because Go compiles again for other flags. */
-const SETTINGS = { CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '-trimpath -buildvcs=false -mod=readonly' };
 /** While tests run, it takes only the time that nobody else wants. */
 const IN_PASSING = { priority: '19', settings: { GOMAXPROCS: '1' }, flags: ['-p', '1'] } as const;
 const ALONE = { priority: '10', settings: {}, flags: [] } as const;
@@ -67,7 +65,7 @@ async function build(
   const module = `github.com/fluxcd/${controller}`;
   const out = join(folder, controller);
   if (isInPassing) await yieldToOthers();
-  const options = { cwd: modules(), env: { ...process.env, ...SETTINGS, ...settings }, maxBuffer: 1 << 24 };
+  const options = { cwd: modules(), env: { ...process.env, ...GO_SETTINGS, ...settings }, maxBuffer: 1 << 24 };
   await run('nice', ['-n', priority, 'go', 'build', ...flags, '-ldflags', '-s -w', '-o', out, module], options);
   const { stdout } = await run('go', ['list', '-m', '-f', '{{.Dir}}', module], options);
   const source = join(stdout.trim(), 'config/crd/bases');
@@ -90,10 +88,12 @@ function cached(controller: FluxController): FluxProgram {
   return { path: join(folder, controller), definitions: join(folder, `${controller}-definitions`) };
 }
 
-/** Not next to the sources: the build has no go.mod. */
-function modules(): string {
+const modules = (): string => besideSources('modules');
+
+/** A folder next to the sources of this file: the build has no go.mod. */
+export function besideSources(folder: string): string {
   const here = __dirname.split(/[\\/]dist[\\/]/);
-  return join(here.length > 1 ? join(here[0] as string, 'libs/testing/src/flux') : __dirname, 'modules');
+  return join(here.length > 1 ? join(here[0] as string, 'libs/testing/src/flux') : __dirname, folder);
 }
 
 const toStderr = (text: string): void => void process.stderr.write(`${text}\n`);

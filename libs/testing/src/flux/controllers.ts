@@ -16,11 +16,20 @@ export class RunningController {
     private readonly program: Program,
   ) {}
 
-  static async start(controller: FluxController, cluster: LeanCluster): Promise<RunningController> {
+  /** `ca`: an authority that it trusts, and no other one. */
+  static async start(controller: FluxController, cluster: LeanCluster, ca?: string): Promise<RunningController> {
     const { path } = await findFlux(controller);
     const folder = await mkdtemp(join(tmpdir(), 'sluice-flux-'));
     await writeFile(join(folder, 'kubeconfig'), cluster.kubeconfig(), { mode: 0o600 });
-    const env = { KUBECONFIG: join(folder, 'kubeconfig'), RUNTIME_NAMESPACE: 'default', HOME: folder, TMPDIR: folder };
+    if (ca !== undefined) await writeFile(join(folder, 'ca.pem'), ca);
+    const trust = ca === undefined ? {} : { SSL_CERT_FILE: join(folder, 'ca.pem'), SSL_CERT_DIR: join(folder, 'none') };
+    const env = {
+      ...trust,
+      KUBECONFIG: join(folder, 'kubeconfig'),
+      RUNTIME_NAMESPACE: 'default',
+      HOME: folder,
+      TMPDIR: folder,
+    };
     const program = new Program(folder, path, [...COMMON, ...(await ownArguments(controller, folder))], env);
     const running = new RunningController(folder, program);
     await running.start();

@@ -1,11 +1,8 @@
-import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
 import type { KubeApi, KubeObject } from '#libs/api-servers';
+import { tarball, type Files } from './tarball.js';
 
 const REPOSITORIES = '/apis/source.toolkit.fluxcd.io/v1';
 const LOOK_MS = 100;
@@ -33,14 +30,8 @@ export class PlayedSource {
   }
 
   /** A commit with these files. */
-  publish(commit: string, files: Readonly<Record<string, string>>): void {
-    const folder = mkdtempSync(join(tmpdir(), 'sluice-commit-'));
-    for (const [path, text] of Object.entries(files)) {
-      mkdirSync(dirname(join(folder, path)), { recursive: true });
-      writeFileSync(join(folder, path), text);
-    }
-    this.tarballs.set(commit, execFileSync('tar', ['-czf', '-', '-C', folder, '.']));
-    rmSync(folder, { recursive: true });
+  publish(commit: string, files: Files): void {
+    this.tarballs.set(commit, tarball(files));
   }
 
   async stop(): Promise<void> {

@@ -5,11 +5,9 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { buildOnce } from '#libs/process';
-import { whyNoGo } from '#libs/api-servers';
+import { GO_SETTINGS, whyNoGo } from '#libs/api-servers';
 
 const PACKAGE = 'helm.sh/helm/v3/cmd/helm';
-/** The same flags as in `libs/api-servers`, because Go compiles again for other flags. */
-const SETTINGS = { CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '-trimpath -buildvcs=false -mod=readonly' };
 
 const run = promisify(execFile);
 
@@ -45,7 +43,7 @@ async function build(folder: string): Promise<string> {
   const flags = `-s -w -X helm.sh/helm/v3/internal/version.version=${version()} ${kubernetes.join(' ')}`;
   await run('nice', ['-n', '10', 'go', 'build', '-ldflags', flags, '-o', built, PACKAGE], {
     cwd: modules(),
-    env: { ...process.env, ...SETTINGS },
+    env: { ...process.env, ...GO_SETTINGS },
     maxBuffer: 1 << 24,
   });
   return built;

@@ -1,5 +1,6 @@
 import { findNatsServer } from '#libs/process';
 import { FLUX_CONTROLLERS, findFlux, mayHaveFlux } from '../flux/binaries.js';
+import { findStore, STORE_PROGRAMS } from '../flux/stores.js';
 import { findHelm, whyNoHelm } from '../helm/binary.js';
 import { findKubeBinaries, findKubectl } from '#libs/api-servers';
 import { whyNoKube } from '../kube/why-no-kube.js';
@@ -26,7 +27,9 @@ const STEPS: Readonly<Record<string, () => Promise<unknown>>> = {
     if (mayHaveFlux()) await findFlux('kustomize-controller', { isInPassing: true });
   },
   flux: async () => {
-    for (const controller of FLUX_CONTROLLERS) if (mayHaveFlux()) await findFlux(controller);
+    if (!mayHaveFlux()) return;
+    for (const program of STORE_PROGRAMS) await findStore(program);
+    for (const controller of FLUX_CONTROLLERS) await findFlux(controller);
   },
 };
 

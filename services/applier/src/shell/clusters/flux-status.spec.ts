@@ -108,6 +108,16 @@ const CASES: readonly (readonly [string, Fields | undefined, string])[] = [
     failedSource('OCIArtifactPullFailed', 'GET https://r/v2: MANIFEST_UNKNOWN: manifest unknown'),
     'failed content: OCIArtifactPullFailed: GET https://r/v2: MANIFEST_UNKNOWN: manifest unknown',
   ],
+  [
+    'a bucket that does not exist',
+    failedSource('BucketOperationFailed', "bucket 'releases' not found"),
+    "failed content: BucketOperationFailed: bucket 'releases' not found",
+  ],
+  [
+    'a Secret for a bucket that does not exist',
+    failedSource('AuthenticationFailed', 'failed to get secret \'default/bucket\': secrets "bucket" not found'),
+    'in-progress: Ready=False: AuthenticationFailed: failed to get secret \'default/bucket\': secrets "bucket" not found',
+  ],
   ['a Kustomization that has applied the wanted revision', sync(WANTED, WANTED, ready('True')), 'current'],
   [
     'a Kustomization that is ready with the last revision',

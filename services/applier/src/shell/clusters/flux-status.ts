@@ -99,9 +99,9 @@ const FAILURES: Readonly<Record<string, ObjectStatus['fault']>> = {
   HealthCheckFailed: 'node',
 };
 
-/** As git, registries and Flux say that there is no such commit, branch or artifact. */
+/** As git, registries and Flux say that there is no such commit, branch, artifact or bucket. */
 const IS_ABSENT =
-  /object not found|unable to resolve commit object|reference not found|couldn't find remote ref|manifest[_ ]unknown/i;
+  /object not found|unable to resolve commit object|reference not found|couldn't find remote ref|manifest[_ ]unknown|bucket '[^']*' not found/i;
 
 const MOST_CHARACTERS = 1_000;
 const shown = (condition: Condition): string =>
