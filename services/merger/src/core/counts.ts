@@ -1,15 +1,16 @@
-import { EMPTY_HASH, fragmentId, type Fragment, type FragmentCounts, type FragmentView } from '#libs/contracts';
+import { fragmentId, type Fragment, type FragmentCounts, type FragmentView } from '#libs/contracts';
 import { viewKey } from '#libs/engine';
-import { isNodeKind, leavesEveryNode, selectorOf, selects } from '#libs/manifests';
+import { isNodeKind, leavesEveryNode, selects, type NodeSelector } from '#libs/manifests';
 import { valueUsersOf } from './bindings.js';
 import { usersOf } from './names.js';
+import { selectorIn } from './possible-configs.js';
 import { nodesSelectedBy, selectorText } from './reach.js';
 import {
   touchedIds,
-  UNKNOWN,
-  type Behind,
   type Change,
   type CommittedFragment,
+  type NodeState,
+  type PossibleConfig,
   type ShownCounts,
   type State,
 } from './state.js';
@@ -80,6 +81,24 @@ interface Class extends Pick<Change, 'change'> {
   readonly nodes: string[];
 }
 
+/** Nodes that may have a config from the same generation and change. */
+interface Holders extends Pick<PossibleConfig, 'generation' | 'change'> {
+  /** Of this counter. */
+  readonly id: number;
+  readonly nodes: Pick<NodeState, 'node' | 'labels'>[];
+  /** By the text of a selector: the nodes that it selects. */
+  readonly selected: Map<string, readonly string[]>;
+}
+
+/** Those of the holders who have a fragment. */
+interface Selected {
+  readonly holders: Holders;
+  readonly selector: NodeSelector;
+  readonly text: string;
+}
+
+type Left = Pick<Reached, 'counts' | 'stillOn'>;
+
 /** A cache that is derived from the fold. It is not part of the fold. */
 const COUNTERS = new WeakMap<State, Counter>();
 
@@ -98,9 +117,11 @@ function counterOf(state: State): Counter {
  */
 class Counter {
   private readonly classes: readonly Class[];
+  private readonly holders: readonly Holders[];
   /** By fragment: the change that is being rolled out and applies or deletes it. */
   private readonly rolling = new Map<string, Change>();
   private readonly counts = new Map<string, FragmentCounts>();
+  private readonly lefts = new Map<string, Left>();
   private readonly ids = new Map<string, ReadonlySet<string>>();
   /** By selector: whether a node that it selects is not ready. */
   private readonly notReady = new Map<string, boolean>();
@@ -110,6 +131,7 @@ class Counter {
     readonly version: number,
   ) {
     this.classes = classesOf(state);
+    this.holders = holdersOf(state);
     for (const name of state.openChanges) {
       const change = state.changes.get(name);
       if (change?.rollout === 'rolling' || change?.rollout === 'complete')
@@ -127,57 +149,26 @@ class Counter {
     return { ...NOWHERE, counts, rolling: rolling?.change ?? '', inSync, ...applied };
   }
 
-  /** Of a deleted fragment. A node of which the config is not known may have it. */
+  /** Of a deleted fragment: it is left where a config may be in force that has it. */
   left(row: CommittedFragment): Reached {
     const { fragment } = row;
     if (!isNodeKind(fragment.kind)) return NOWHERE;
+    const selected = this.holders.flatMap((holders): Selected[] => {
+      if (holders.change === '' && holders.generation >= row.generation) return [];
+      const selector = selectorIn(this.state, row, holders);
+      return selector === undefined ? [] : [{ holders, selector, text: JSON.stringify(selector) }];
+    });
+    const key = [...selected.map(({ holders: { id }, text }) => `${id} ${text}`), selectorText(fragment)].join('\n');
+    const found = this.lefts.get(key) ?? this.leftOn(fragment, selected);
+    this.lefts.set(key, found);
+    return { ...NOWHERE, ...found, removing: found.stillOn.length > 0 && leavesEveryNode(fragment) };
+  }
+
+  private leftOn(fragment: Fragment, holders: readonly Selected[]): Left {
+    const left = [...new Set(holders.flatMap(nodesIn))].sort();
     const selected = nodesSelectedBy(this.state, fragment);
-    const behind = this.classes
-      .filter((one) => one.generation < row.generation || this.isLeftBehind(one.change, fragmentId(fragment)))
-      .flatMap((one) => one.nodes.filter((node) => selected.has(node) && this.mayHave(node, row, one)));
-    const more = [...this.relabelled(row), ...this.unanswered(row, selected)];
-    const left = [...new Set([...behind, ...more])];
     const others = left.filter((node) => !selected.has(node));
-    const stillOn = left.toSorted().slice(0, MOST_NAMED);
-    const removing = left.length > 0 && leavesEveryNode(fragment);
-    return { ...NOWHERE, counts: this.tally(selected.size + others.length, left), removing, stillOn };
-  }
-
-  /** Whether nodes have the fragment from a change that applied it again and was rolled back elsewhere. */
-  private isLeftBehind(name: string, id: string): boolean {
-    const change = this.state.changes.get(name);
-    return change?.open === false && change.phase !== 'committed' && change.apply.some((one) => fragmentId(one) === id);
-  }
-
-  /** Whether a node that lacks the deletion had the fragment: not if it is older, and no lease has changed that. */
-  private mayHave(node: string, { fragment, since }: CommittedFragment, at: Behind): boolean {
-    const { inForce, notReady } = this.state;
-    const isDegraded = notReady.get(node)?.includes('degraded') === true;
-    if (isDegraded || this.isTouched(at.change, fragmentId(fragment))) return true;
-    return at.generation === UNKNOWN ? inForce.get(node) !== EMPTY_HASH : at.generation >= since;
-  }
-
-  /** The nodes that may have got a deleted fragment with a lease that they have not answered, of any change. */
-  private unanswered({ generation, since }: CommittedFragment, selected: ReadonlySet<string>): readonly string[] {
-    // The change that applied it first was not committed yet when it granted its leases.
-    return [...this.state.unanswered.entries()].flatMap(([node, { first, last }]) =>
-      selected.has(node) && first < generation && last >= since - 1 ? [node] : [],
-    );
-  }
-
-  /** The nodes that have a deleted fragment because their labels of before selected it. */
-  private relabelled(row: CommittedFragment): readonly string[] {
-    const selector = selectorOf(row.fragment);
-    return [...this.state.former.entries()].flatMap(([node, former]) =>
-      former.some(
-        ({ generation, labels }) =>
-          generation < row.generation &&
-          selects(selector, labels) &&
-          this.mayHave(node, row, { generation, change: '' }),
-      )
-        ? [node]
-        : [],
-    );
+    return { counts: this.tally(selected.size + others.length, left), stillOn: left.slice(0, MOST_NAMED) };
   }
 
   private committed(id: string, fragment: Fragment, generation: number): FragmentCounts {
@@ -259,6 +250,29 @@ class Counter {
     this.counts.set(key, cached);
     return cached;
   }
+}
+
+function nodesIn({ holders, selector, text }: Selected): readonly string[] {
+  const found =
+    holders.selected.get(text) ??
+    holders.nodes.filter(({ labels }) => selects(selector, labels)).map(({ node }) => node);
+  holders.selected.set(text, found);
+  return found;
+}
+
+function holdersOf({ possibleConfigs, nodes }: State): readonly Holders[] {
+  const all = new Map<string, Holders>();
+  for (const [node, { configs }] of possibleConfigs.entries()) {
+    const now = nodes.get(node)?.labels;
+    if (now === undefined) continue;
+    for (const { generation, change, labels = now } of configs) {
+      const key = `${generation} ${change}`;
+      const found: Holders = all.get(key) ?? { id: all.size, generation, change, nodes: [], selected: new Map() };
+      all.set(key, found);
+      found.nodes.push({ node, labels });
+    }
+  }
+  return [...all.values()];
 }
 
 function classesOf({ behind }: State): readonly Class[] {

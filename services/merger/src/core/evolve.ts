@@ -1,19 +1,11 @@
 import { byAge, changeSequence, fragmentId, type FactOf, type FragmentRef } from '#libs/contracts';
 import { folding, viewKey, type FactTable } from '#libs/engine';
-import { boundValuesId, sameLabels } from '#libs/manifests';
+import { boundValuesId, sameLabels, selectorOf } from '#libs/manifests';
 import { kindIn } from '#libs/rules';
-import {
-  countAgain,
-  nodeJoined,
-  nodeLeft,
-  nodeRelabelled,
-  nodeRendered,
-  nodesCommitted,
-  nodeSilent,
-  NODE_FACTS,
-} from './node-progress.js';
+import { nodeJoined, nodeLeft, nodeRendered, nodesCommitted, nodeSilent, NODE_FACTS } from './node-progress.js';
 import { bindingsKey, forgetValues, noteCommitted, noteValues, showBindings, valueUsersOf } from './bindings.js';
 import { forgetNames, notePublished, usersOf } from './names.js';
+import { configsOutdated, nextSelectors, noteTried } from './possible-configs.js';
 import { selectedBy } from './selection.js';
 import {
   dayOf,
@@ -25,7 +17,9 @@ import {
   useOn,
   withoutContent,
   withoutTarget,
+  type Basis,
   type Change,
+  type NodeState,
   type State,
 } from './state.js';
 
@@ -71,8 +65,8 @@ const FACTS: FactTable<State> = {
   'node.joined': present,
   'node.changed': present,
   'node.left': (state, { node }) => {
-    for (const table of [state.nodes, state.desired, state.toRender, state.failing]) table.delete(node);
     nodeLeft(state, node);
+    for (const table of [state.nodes, state.desired, state.toRender, state.failing]) table.delete(node);
     state.touched.add(bindingsKey(node));
     outdateNeeding(state, node);
     alterNodes(state);
@@ -174,13 +168,14 @@ function patch(state: State, name: string, change: Partial<Change>): void {
   if (before === undefined) return;
   state.changes.set(name, { ...before, ...change });
   alterQueue(state);
-  if (change.rollout !== undefined || change.open === false) countAgain(state);
+  if (change.rollout !== undefined || change.open === false) state.countAgain();
   state.touched.add(viewKey('changes', name));
 }
 
 function close(state: State, name: string, change: Partial<Change>): void {
   const before = state.changes.get(name);
   if (before !== undefined) showBindings(state, before);
+  if (before !== undefined && before.rollout !== 'none') noteTried(state, before);
   if (before !== undefined)
     patch(state, name, {
       ...withoutContent({ ...before, ...change }),
@@ -225,13 +220,19 @@ function commit(state: State, fact: FactOf<'config.committed'>): void {
   if (change === undefined) return;
   showBindings(state, change);
   const targets = state.targets.get(fact.change) ?? {};
-  for (const [node, target] of Object.entries(targets))
-    state.desired.set(node, { hash: target.to, recipe: target.recipe });
+  const { generation } = fact;
+  for (const [node, { to: hash, recipe }] of Object.entries(targets)) {
+    const from = state.desired.get(node)?.renderedFrom;
+    state.desired.set(node, { hash, recipe, ...(from && { renderedFrom: { ...from, generation } }) });
+  }
   // Check the old and the new version: a node that only the old one selected also gets a new config.
   for (const node of state.nodes.values())
-    if (!Object.hasOwn(targets, node.node) && selectedBy(state, change, node)) renderAfterCommit(state, node.node);
+    if (!Object.hasOwn(targets, node.node) && selectedBy(state, change, node)) renderAfterCommit(state, node);
   // Render them again: the review then says that they are incompatible, and why.
-  for (const node of change.incompatible) if (Object.hasOwn(targets, node)) renderAfterCommit(state, node);
+  for (const name of change.incompatible) {
+    const node = state.nodes.get(name);
+    if (node !== undefined && Object.hasOwn(targets, name)) renderAfterCommit(state, node, { generation });
+  }
   for (const user of [...usersOf(state, change), ...valueUsersOf(state, change)]) reach(state, fragmentId(user), fact);
   for (const ref of change.delete) remove(state, fragmentId(ref), fact);
   forgetNames(state, change);
@@ -244,8 +245,9 @@ function commit(state: State, fact: FactOf<'config.committed'>): void {
     const former = change.rollbackOf === undefined ? undefined : (before?.replaced ?? state.goneFragments.get(id));
     const replaced = before && { fragment: before.fragment, source: before.source };
     const source = former?.source ?? change.source;
-    const { since } = before ?? state.goneFragments.get(id) ?? { since: fact.generation };
-    const row = { fragment, change: fact.change, source, generation: fact.generation, since, appliedAt: fact.at };
+    const next = { since: generation, selector: selectorOf(fragment) };
+    const selectors = nextSelectors(before ?? state.goneFragments.get(id), next);
+    const row = { fragment, change: fact.change, source, generation, selectors, appliedAt: fact.at };
     state.fragments.set(id, { ...row, ...(replaced && { replaced }) });
     state.fragmentIds.add(id);
     noteCommitted(state, id, fragment);
@@ -254,15 +256,16 @@ function commit(state: State, fact: FactOf<'config.committed'>): void {
   for (const id of touchedIds(change)) state.touched.add(viewKey('fragments', id.replace('/', '.')));
   outdateWaiting(state, change);
   passWaiting(state, change);
-  state.generation.set(fact.generation);
+  state.generation.set(generation);
   nodesCommitted(state, new Set([...Object.keys(targets), ...state.toRender.keys()]), fact);
-  const { generation, at: endedAt } = fact;
-  close(state, fact.change, { phase: 'committed', outcome: 'committed', generation, endedAt });
+  close(state, fact.change, { phase: 'committed', outcome: 'committed', generation, endedAt: fact.at });
 }
 
 /** If its labels have changed too, that says more: its new labels may select what it has never had. */
-function renderAfterCommit(state: State, node: string): void {
-  if (!state.toRender.has(node)) state.toRender.set(node, 'commit');
+function renderAfterCommit(state: State, node: NodeState, desiredFrom?: Basis): void {
+  if (state.toRender.has(node.node)) return;
+  configsOutdated(state, node, false, desiredFrom);
+  state.toRender.set(node.node, 'commit');
 }
 
 /** Changes that wait for a fragment of a kind that this change applies are rendered and reviewed again. */
@@ -310,24 +313,26 @@ function remove(state: State, id: string, { change, generation, at }: FactOf<'co
   state.fragments.delete(id);
   state.fragmentIds.delete(id);
   noteCommitted(state, id, undefined);
-  const { fragment, source, since } = committed;
-  state.goneFragments.set(id, { fragment, source, change, generation, since, appliedAt: at });
+  const { fragment, source } = committed;
+  const selectors = nextSelectors(committed, { since: generation });
+  state.goneFragments.set(id, { fragment, source, change, generation, selectors, appliedAt: at });
 }
 
 function present(state: State, { node, labels, capabilities }: FactOf<'node.joined' | 'node.changed'>): void {
   const before = state.nodes.get(node);
+  const isRelabelled = before !== undefined && !sameLabels(before.labels, labels);
+  if (before !== undefined) configsOutdated(state, before, isRelabelled);
   state.nodes.set(node, { node, labels, capabilities });
   state.toRender.set(node, before === undefined ? 'join' : 'relabel');
   state.touched.add(bindingsKey(node));
   if (before === undefined) nodeJoined(state, node);
-  else if (!sameLabels(before.labels, labels)) nodeRelabelled(state, before);
   alterNodes(state);
-  if (before !== undefined && !sameLabels(before.labels, labels)) outdate(state, node);
+  if (isRelabelled) outdate(state, node);
 }
 
 function alterNodes(state: State): void {
   state.nodesVersion.set(state.nodesVersion.get() + 1);
-  countAgain(state);
+  state.countAgain();
   alterQueue(state);
 }
 
@@ -341,7 +346,7 @@ function leaveTargets(state: State, change: string, node: string): void {
   if (targets === undefined || !Object.hasOwn(targets, node)) return;
   state.targets.set(change, withoutTarget(targets, node));
   alterQueue(state);
-  countAgain(state);
+  state.countAgain();
 }
 
 /** Changes that wait for the values of this node are rendered again. */

@@ -20,8 +20,9 @@ import { evolve, reads } from './evolve.js';
 import { gathering } from './gather.js';
 import type { GatherResult, Input, RenderNeed, Request } from './inputs.js';
 import { isBlocked, Queue, turnOf } from './queue.js';
+import { MIGRATIONS } from './migrations.js';
 import { answerPublished, DEFAULT_QUOTA_BYTES, type PublishSettings, type PublishedInput } from './published.js';
-import { dump, MIGRATIONS, openByAge, State, touchedIds, type Change, NO_VERSION, type Progress } from './state.js';
+import { dump, openByAge, State, touchedIds, type Change, NO_VERSION, type Progress } from './state.js';
 import { view, viewKeys } from './views.js';
 
 type MergerDraft = Draft<State, Input, RenderNeed>;
@@ -51,7 +52,7 @@ export function mergerCore(
 ): Core<State, Input, RenderNeed, GatherResult> {
   return {
     name: 'merger',
-    version: 16,
+    version: 17,
     migrations: MIGRATIONS,
     reads,
     wantsTargets: true,

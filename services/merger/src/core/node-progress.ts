@@ -1,22 +1,28 @@
 import { fragmentId, takenReport, type Fact, type FactOf } from '#libs/contracts';
 import type { FactTable } from '#libs/engine';
 import { selectorOf, selects } from '#libs/manifests';
-import { UNKNOWN, type Behind, type Change, type NodeState, type NotReady, type State, type Work } from './state.js';
+import {
+  configReported,
+  configsCommitted,
+  configsJoined,
+  configsLeft,
+  leaseApplying,
+  leaseOver,
+  rollingTo,
+} from './possible-configs.js';
+import { UNKNOWN, type Behind, type NotReady, type State, type Work } from './state.js';
 
 /** How the leases and reports of nodes change what is known about their configs. */
 export const NODE_FACTS: FactTable<State> = {
-  'node.lease.granted': (state, { node, change }) => {
-    const last = state.generation.get();
-    const { first = last, leases = 0 } = state.unanswered.get(node) ?? {};
-    state.unanswered.set(node, { first, last, leases: leases + 1 });
-    setWork(state, node, { change, state: 'applying' });
+  'node.lease.granted': (state, fact) => {
+    if (fact.phase === 'applying') leaseApplying(state, fact);
+    setWork(state, fact.node, { change: fact.change, state: 'applying' });
   },
+  // Its node is drained.
+  'node.lease.applying': leaseApplying,
   'node.lease.settled': settled,
-  'node.reported': (state, fact) => {
-    // While a lease is running, a report may be about the time before it.
-    if (state.work.get(fact.node)?.state !== 'applying') answered(state, fact.node);
-    noteReport(state, fact);
-  },
+  'node.lease.released': (state, { node }) => leaseOver(state, node),
+  'node.reported': noteReport,
   'node.deferred': (state, { node, change }) => setWork(state, node, { change, state: 'deferred' }),
   'node.skipped': (state, { node, change }) => setWork(state, node, { change, state: 'deferred' }),
   'node.reviewed': (state, { node, compatible }) => {
@@ -29,45 +35,34 @@ export const NODE_FACTS: FactTable<State> = {
   'node.returned': (state, { node }) => setReady(state, node, 'taken', true),
   'node.unhealthy': (state, { node, failingProbes }) => {
     state.failing.set(node, failingProbes);
-    countAgain(state);
+    state.countAgain();
   },
   'node.healthy': (state, { node }) => {
     state.failing.delete(node);
-    countAgain(state);
+    state.countAgain();
   },
 };
-
-/** The counts of some fragments may have changed. */
-export function countAgain({ progress: { countsVersion } }: State): void {
-  countsVersion.set(countsVersion.get() + 1);
-}
 
 export const nodeSilent = (state: State, node: string): void => setReady(state, node, 'silent', false);
 
 /** A node that has joined counts as one that has nothing, and may still have what it had before, until it reports. */
 export function nodeJoined(state: State, node: string): void {
   setBehind(state, node, { generation: UNKNOWN, change: '' });
+  configsJoined(state, node);
 }
 
-/** So many earlier sets of labels are remembered. The first of them say most about what the node has. */
-const MOST_FORMER = 8;
-
-/** Until it gets its config again, the node has what its labels selected before. */
-export function nodeRelabelled(state: State, { node, labels }: Pick<NodeState, 'node' | 'labels'>): void {
-  const former = state.former.get(node) ?? [];
-  const generation = state.behind.get(node)?.generation ?? state.generation.get();
-  if (former.length < MOST_FORMER) state.former.set(node, [...former, { labels, generation }]);
-}
-
+/** Call this before the tables say so. */
 export function nodeLeft(state: State, node: string): void {
-  for (const table of [state.behind, state.work, state.former, state.unanswered]) table.delete(node);
+  configsLeft(state, node);
+  for (const table of [state.behind, state.work]) table.delete(node);
   // What it reported stays true if it joins again.
   for (const why of ['silent', 'unavailable', 'taken'] as const) setReady(state, node, why, true);
-  countAgain(state);
+  state.countAgain();
 }
 
 /** The config of the node from the committed state was rendered outside a rollout. */
 export function nodeRendered(state: State, { node, hash, cause, generation, at }: FactOf<'node.rendered'>): void {
+  configsCommitted(state, node, { generation: UNKNOWN });
   if (state.inForce.get(node) === hash) return upToDate(state, node, at);
   if (cause === 'commit' && state.behind.has(node)) return;
   forgetWork(state, node);
@@ -81,21 +76,21 @@ export function nodesCommitted(state: State, targets: Iterable<string>, fact: Fa
   const { change, generation, at } = fact;
   for (const node of targets) {
     if (!state.nodes.has(node)) continue;
+    configsCommitted(state, node, { generation: generation - 1 });
     const behind = state.behind.get(node);
     if (state.inForce.get(node) === state.desired.get(node)?.hash && !state.toRender.has(node)) {
       // The usual case, for thousands of nodes: only the fragments of this change are new there.
-      if (behind?.change === change && behind.generation === generation - 1)
-        for (const table of [state.behind, state.former]) table.delete(node);
+      if (behind?.change === change && behind.generation === generation - 1) state.behind.delete(node);
       else upToDate(state, node, at);
     } else if (behind === undefined) setBehind(state, node, { generation: generation - 1, change: '' });
   }
-  countAgain(state);
+  state.countAgain();
 }
 
 function settled(state: State, fact: FactOf<'node.lease.settled'>): void {
   const { node, change, because } = fact;
-  noteAnswer(state, fact);
   noteReport(state, fact);
+  if (fact.released) leaseOver(state, node);
   switch (because) {
     case 'invalid':
     case 'failed':
@@ -110,27 +105,15 @@ function settled(state: State, fact: FactOf<'node.lease.settled'>): void {
     case 'stale':
     case 'cancelled':
       state.work.delete(node);
-      return countAgain(state);
+      return state.countAgain();
   }
-}
-
-/** A lease that is cancelled was still waiting for its drain: the node never got its config. */
-function noteAnswer(state: State, fact: FactOf<'node.lease.settled'>): void {
-  const isUntouched = fact.because === 'cancelled' && state.unanswered.get(fact.node)?.leases === 1;
-  if (isUntouched || takenReport(fact) !== undefined) answered(state, fact.node);
-}
-
-/** The node may have had a deleted fragment until now. */
-function answered(state: State, node: string): void {
-  if (!state.unanswered.has(node)) return;
-  state.unanswered.delete(node);
-  countAgain(state);
 }
 
 function noteReport(state: State, fact: Fact): void {
   const report = takenReport(fact);
   if (report === undefined) return;
   const { node, hash } = report;
+  configReported(state, report);
   setReady(state, node, 'degraded', report.restored);
   if (report.report === 'drifted') setDrift(state, node, report.differences);
   else if (report.report === 'applied' || hash !== state.inForce.get(node)) setDrift(state, node, []);
@@ -141,26 +124,15 @@ function noteReport(state: State, fact: Fact): void {
   if (state.desired.get(node)?.hash === hash) return upToDate(state, node, fact.at);
   const change = rollingTo(state, node, hash);
   const generation = change === undefined ? UNKNOWN : state.generation.get();
-  // A rollout gives it what its labels select now.
   if (change === undefined) forgetWork(state, node);
-  else state.former.delete(node);
   setBehind(state, node, { generation, change: change?.change ?? '' });
-}
-
-/** The change whose rollout gives the node this config. */
-function rollingTo(state: State, node: string, hash: string): Change | undefined {
-  for (const [name, targets] of state.targets.entries()) {
-    const change = state.changes.get(name);
-    if (change?.rollout !== 'none' && Object.hasOwn(targets, node) && targets[node]?.to === hash) return change;
-  }
-  return undefined;
 }
 
 /** The node has the config of the committed state. What it did not have before has reached it now. */
 function upToDate(state: State, node: string, at: string): void {
   const behind = state.behind.get(node);
-  for (const table of [state.behind, state.former]) table.delete(node);
-  countAgain(state);
+  state.behind.delete(node);
+  state.countAgain();
   const labels = state.nodes.get(node)?.labels;
   if (behind === undefined || labels === undefined || behind.generation === state.generation.get()) return;
   for (const row of [...state.fragments.values()])
@@ -178,20 +150,20 @@ function forgetWork(state: State, node: string): void {
 
 function setBehind(state: State, node: string, behind: Behind): void {
   state.behind.set(node, behind);
-  countAgain(state);
+  state.countAgain();
 }
 
 function setWork(state: State, node: string, work: Work): void {
   if (!state.nodes.has(node)) return;
   state.work.set(node, work);
-  countAgain(state);
+  state.countAgain();
 }
 
 function setDrift(state: State, node: string, differences: readonly string[]): void {
   if (differences.length === 0 && !state.drift.has(node)) return;
   if (differences.length > 0) state.drift.set(node, differences);
   else state.drift.delete(node);
-  countAgain(state);
+  state.countAgain();
 }
 
 function setReady(state: State, node: string, why: NotReady, isReady: boolean): void {
@@ -200,5 +172,5 @@ function setReady(state: State, node: string, why: NotReady, isReady: boolean): 
   const after = isReady ? before.filter((one) => one !== why) : [...before, why];
   if (after.length > 0) state.notReady.set(node, after);
   else state.notReady.delete(node);
-  countAgain(state);
+  state.countAgain();
 }

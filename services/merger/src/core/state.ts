@@ -2,7 +2,6 @@ import {
   byAge,
   fragmentId,
   isDnsLabel,
-  restOfDrift,
   type BoundValue,
   type FailingProbe,
   type Fragment,
@@ -11,7 +10,7 @@ import {
   type Targets,
 } from '#libs/contracts';
 import { Cell, dumpTables, loadTables, SortedSet, Table, UndoLog } from '#libs/engine';
-import type { Change as ChangeContent } from '#libs/manifests';
+import type { Change as ChangeContent, NodeSelector } from '#libs/manifests';
 
 export interface NodeState {
   readonly node: string;
@@ -108,8 +107,8 @@ export interface CommittedFragment {
   readonly replaced?: Pick<CommittedFragment, 'fragment' | 'source'>;
   /** Of the committed state, when it last changed. */
   readonly generation: number;
-  /** Of the committed state, when it was first applied: before that, no node had it. */
-  readonly since: number;
+  /** Which nodes it was for, oldest first. */
+  readonly selectors: readonly SelectorSince[];
   /** When it last reached a node that did not have it yet; before that, when it was committed. */
   readonly appliedAt: string;
 }
@@ -125,18 +124,37 @@ export interface Behind {
   readonly change: string;
 }
 
-/** What a relabelled node has until it gets its config again: what these labels selected up to this generation. */
-export interface Former {
-  readonly labels: Readonly<Record<string, string>>;
-  readonly generation: number;
+/** Which nodes the committed fragment selected from a generation on. */
+export interface SelectorSince {
+  readonly since: number;
+  /** Absent: the fragment was deleted. */
+  readonly selector?: NodeSelector;
 }
 
-/** The leases that a node has not answered: the committed state when it got the first of them, and the last. */
-export interface Unanswered {
-  readonly first: number;
-  readonly last: number;
-  readonly leases: number;
+/** From what a config was rendered. */
+export interface Basis {
+  /** The committed state; `UNKNOWN` if nobody knows what is in the config. */
+  readonly generation: number;
+  /** The labels of the node, if they are not those of now. */
+  readonly labels?: Readonly<Record<string, string>>;
 }
+
+/** A config that a node may have. */
+export interface PossibleConfig extends Basis {
+  readonly hash: string;
+  /** The change that it was rendered with; empty if none. */
+  readonly change: string;
+}
+
+/** What a node may have, if it is not known to have the config of the committed state. */
+export interface PossibleConfigs {
+  readonly configs: readonly PossibleConfig[];
+  /** The lease with which the node may still get one of them; empty if there is none. */
+  readonly lease: string;
+}
+
+/** Which nodes the fragments of a change select, by id; null if it deletes the fragment. */
+export type Selectors = Readonly<Record<string, NodeSelector | null>>;
 
 export type NotReady = 'silent' | 'unavailable' | 'taken' | 'degraded';
 
@@ -201,6 +219,8 @@ export interface PublishedValues {
 export interface DesiredConfig {
   readonly hash: string;
   readonly recipe: string;
+  /** While a node is to be rendered again. Otherwise: from the committed state, and for the labels of now. */
+  readonly renderedFrom?: Basis;
 }
 
 /** The version of no queue: all changes must be checked. */
@@ -250,10 +270,10 @@ export class State {
   /** The nodes that do not have the config of the committed state. */
   readonly behind = new Table<string, Behind>(this.undo);
   readonly work = new Table<string, Work>(this.undo);
-  /** Nodes that have got a lease and not reported what came of it, so that they may have its config. */
-  readonly unanswered = new Table<string, Unanswered>(this.undo);
-  /** The nodes that were relabelled and do not have the config for their labels yet. */
-  readonly former = new Table<string, readonly Former[]>(this.undo);
+  /** The nodes that may have another config than that of the committed state, also if they have left. */
+  readonly possibleConfigs = new Table<string, PossibleConfigs>(this.undo);
+  /** The changes that have ended and that nodes may have. */
+  readonly triedSelectors = new Table<string, Selectors>(this.undo);
   /** Nodes with drift → how they differ from the config that they last reported. */
   readonly drift = new Table<string, readonly string[]>(this.undo);
   /** Nodes that are not ready, apart from those in `failing` and `drift` → why. */
@@ -288,6 +308,12 @@ export class State {
     shown: new WeakMap<CommittedFragment, { readonly text: string; readonly bytes: number }>(),
   };
 
+  /** The counts of some fragments may have changed. */
+  countAgain(): void {
+    const { countsVersion } = this.progress;
+    countsVersion.set(countsVersion.get() + 1);
+  }
+
   /** Counts, before the tables of fragments say so, that a change is the last one to apply or delete a fragment. */
   lastTouched(id: string, change: string): void {
     const before = (this.fragments.get(id) ?? this.goneFragments.get(id))?.change;
@@ -309,9 +335,9 @@ const TABLES = [
   'failing',
   'inForce',
   'behind',
-  'former',
+  'possibleConfigs',
+  'triedSelectors',
   'work',
-  'unanswered',
   'drift',
   'notReady',
   'toRender',
@@ -345,122 +371,6 @@ export function load(dumped: unknown): State {
 /** The fragments that a change touches, by id. */
 export const touchedIds = (change: Pick<Change, 'apply' | 'delete'>): readonly string[] =>
   [...change.apply, ...change.delete].map(fragmentId);
-
-type Rows<V> = readonly (readonly [string, V])[];
-
-export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> = {
-  // Version 2 kept the content of ended changes. The stream CHANGES has it, too.
-  2: (dumped) => {
-    const all = dumped as { readonly changes: Rows<Change> };
-    return {
-      ...all,
-      changes: all.changes.map(([name, change]) => [name, change.open ? change : withoutContent(change)]),
-    };
-  },
-  // Version 3 did not say to which source a fragment belongs and what a change replaced, and remembered no ids: no
-  // change from before can be rolled back.
-  3: (dumped) => {
-    const { changes, fragments, goneFragments, ...rest } = dumped as {
-      readonly changes: Rows<Change>;
-      readonly fragments: Rows<Omit<CommittedFragment, 'source'>>;
-      readonly goneFragments: Rows<Omit<CommittedFragment, 'source'>>;
-    };
-    const sources = new Map(changes.map(([name, { source }]) => [name, source]));
-    const owned = (rows: typeof fragments): Rows<CommittedFragment> =>
-      rows.map(([id, row]) => [id, { ...row, source: sources.get(row.change) ?? 'unknown' }]);
-    const open = changes.filter(([, change]) => change.open);
-    return {
-      ...rest,
-      changes: open,
-      fragments: owned(fragments),
-      goneFragments: owned(goneFragments),
-      firstUses: [],
-      usage: [],
-    };
-  },
-  // Version 4 did not know which probes fail.
-  4: (dumped) => ({ ...(dumped as object), failing: [] }),
-  // Version 5 counted sources with invalid names apart.
-  5: (dumped) => dumped,
-  // Version 6 forgot ended changes that were rolled out together with the others.
-  6: (dumped) => dumped,
-  // Version 7 kept which nodes were deferred.
-  7: (dumped) => dumped,
-  // Version 8 did not count what was rejected because of a quota.
-  8: (dumped) => {
-    const all = dumped as { readonly usage: Rows<Omit<Usage, 'refusals'>> };
-    return { ...all, usage: all.usage.map(([source, use]) => [source, { ...use, refusals: 0 }]) };
-  },
-  // Version 9 had no changes that wait for missing references.
-  9: (dumped) => {
-    const all = dumped as { readonly changes: Rows<Change> };
-    return { ...all, changes: all.changes.map(([name, row]) => [name, { ...row, needs: [], needsUntilMs: 0 }]) };
-  },
-  // Version 10 did not know which nodes are up to date. Until they report, all of them count as that.
-  10: (dumped) => {
-    const { fragments, goneFragments, ...rest } = dumped as {
-      readonly changes: Rows<Change>;
-      readonly fragments: Rows<CommittedFragment>;
-      readonly goneFragments: Rows<CommittedFragment>;
-    };
-    const changes = new Map(rest.changes);
-    const dated = (rows: typeof fragments): Rows<CommittedFragment> =>
-      rows.map(([id, row]) => {
-        const { generation = 0, endedAt = '' } = changes.get(row.change) ?? {};
-        return [id, { ...row, generation, appliedAt: endedAt }];
-      });
-    const nothing = { inForce: [], behind: [], work: [], notReady: [] };
-    return {
-      ...rest,
-      changes: rest.changes.map(([name, row]) => [name, { ...row, incompatible: [] }]),
-      fragments: dated(fragments),
-      goneFragments: dated(goneFragments),
-      ...nothing,
-    };
-  },
-  // Version 11 did not know what had drifted.
-  11: (dumped) => {
-    const all = dumped as { readonly notReady: Rows<readonly (NotReady | 'drifted')[]> };
-    const drifted = all.notReady.filter(([, whys]) => whys.includes('drifted'));
-    return {
-      ...all,
-      drift: drifted.map(([node]) => [node, [restOfDrift(1)]]),
-      notReady: all.notReady
-        .map(([node, whys]) => [node, whys.filter((why) => why !== 'drifted')] as const)
-        .filter(([, whys]) => whys.length > 0),
-    };
-  },
-  // Version 12 had no host names.
-  12: (dumped) => ({ ...(dumped as object), published: [] }),
-  // Version 13 did not know what relabelled nodes still have.
-  13: (dumped) => ({ ...(dumped as object), former: [] }),
-  // Version 14 did not know which changes are paused while they wait, and since when there is a fragment: every node
-  // that lacks something may have it. Generation 0 also meant that nobody knows what a node has.
-  14: (dumped) => {
-    const all = dumped as {
-      readonly changes: Rows<Change>;
-      readonly fragments: Rows<CommittedFragment>;
-      readonly goneFragments: Rows<CommittedFragment>;
-      readonly behind: Rows<Behind>;
-      readonly former: Rows<readonly Former[]>;
-    };
-    const unsure = <T extends { readonly generation: number }>(one: T): T =>
-      one.generation === 0 ? { ...one, generation: UNKNOWN } : one;
-    const old = (rows: Rows<CommittedFragment>): Rows<CommittedFragment> =>
-      rows.map(([id, row]) => [id, { ...row, since: 0 }]);
-    return {
-      ...all,
-      changes: all.changes.map(([name, row]) => [name, { ...row, paused: '' }]),
-      fragments: old(all.fragments),
-      goneFragments: old(all.goneFragments),
-      behind: all.behind.map(([node, row]) => [node, unsure(row)]),
-      former: all.former.map(([node, rows]) => [node, rows.map(unsure)]),
-      unanswered: [],
-    };
-  },
-  // Version 15 had no bindings.
-  15: (dumped) => ({ ...(dumped as object), publishedValues: [] }),
-};
 
 /** An ended change with only the names of its fragments. Hundreds are kept, and each may have nearly a megabyte. */
 export const withoutContent = (change: Change): Change => ({
