@@ -13,8 +13,11 @@ interface Try {
  * node gets a lease to it until then, unless the first one left, was set aside, was not reached, or got another config.
  */
 export function firstTry(): Oracle {
-  /** Hash → recipe, as leases name them. */
-  const recipes = new Map<string, string>();
+  /** Hash → recipes, as leases and changes name them. A rollback names none. */
+  const recipes = new Map<string, Set<string>>();
+  const noteRecipe = (hash: string, recipe: string): void => {
+    if (recipe !== '') recipes.set(hash, (recipes.get(hash) ?? new Set()).add(recipe));
+  };
   const had = new Set<string>();
   const tries = new Map<string, Try[]>();
   const forget = (node: string): void => {
@@ -26,15 +29,16 @@ export function firstTry(): Oracle {
   };
   return {
     name: 'first try',
-    onFact(_world, fact) {
+    onFact({ bus }, fact, sequence) {
       const report = takenReport(fact);
       if (report !== undefined) had.add(report.hash);
+      for (const { to, recipe } of Object.values(bus.ledger[sequence - 1]?.targets ?? {})) noteRecipe(to, recipe);
       if (fact.type === 'node.lease.granted') {
-        if (fact.recipe !== '') recipes.set(fact.hash, fact.recipe);
+        noteRecipe(fact.hash, fact.recipe);
         forget(fact.node);
         if (fact.kind !== 'corrective') return;
         const other = tries.get(fact.recipe)?.find(({ failed }) => failed !== false);
-        const isTried = [...recipes].some(([hash, recipe]) => recipe === fact.recipe && had.has(hash));
+        const isTried = [...recipes].some(([hash, some]) => some.has(fact.recipe) && had.has(hash));
         if (other !== undefined && !isTried)
           throw new Violation(
             `${fact.node} gets a config that no node has had, and ${other.node} ${other.failed === true ? 'failed to apply it' : 'still tries it'}`,
