@@ -11,7 +11,7 @@ export function takenReport(fact: Fact): Omit<FactOf<'node.reported'>, 'type' | 
     reason,
     restored,
     because,
-    report: { incarnation, nonce, seq, hash, verdict, bootId, reportSequence, notUndone, untouched },
+    report: { incarnation, nonce, seq, hash, verdict, bootId, reportSequence, notUndone, untouched, unavailable },
   } = fact;
   const outcome = because === 'escalated' ? 'failed' : verdict === '' && isVerdict(because) ? because : verdict;
   const report = outcome === '' || outcome === 'refused' ? 'announced' : outcome;
@@ -32,6 +32,7 @@ export function takenReport(fact: Fact): Omit<FactOf<'node.reported'>, 'type' | 
     notUndone,
     reportSequence,
     ...(untouched === undefined ? {} : { untouched }),
+    ...(unavailable === undefined ? {} : { unavailable }),
   };
 }
 

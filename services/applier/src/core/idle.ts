@@ -8,7 +8,7 @@ import { itemStep, type Step } from './ports.js';
 import { entriesWithObject, forgottenOf, stillManaged, planTo } from './plan.js';
 import { undone } from './preparation.js';
 import { announce, boundedProbes, drifted, isTooHigh, lost, repaired, probed, reborn, remade } from './reports.js';
-import { hasForgotten, inHand, isShown, type State } from './state.js';
+import { hasForgotten, inHand, isShown, isUntold, type State } from './state.js';
 import { restoreStep, needsReboot, whatIsWrong } from './rollback.js';
 
 const LONGEST_WAIT_MS = 60_000;
@@ -149,9 +149,10 @@ function busStep(state: State, nowMs: number): Step | undefined {
   if (memory.statusReadMs === undefined || nowMs >= memory.statusDueMs) return { do: 'read-status' };
   if (isOutdated(state) && nowMs >= memory.reborn.dueMs) return { do: 'write-journal', journal: reborn(state) };
   const pending = journal.report !== undefined && !isShown(state) ? journal.report : undefined;
-  if (pending !== undefined && memory.reportRetry.count === 0 && !(memory.announce && pending.kind === 'announced'))
+  const hasNews = memory.announce || isUntold(state);
+  if (pending !== undefined && memory.reportRetry.count === 0 && !(hasNews && pending.kind === 'announced'))
     return { do: 'report', report: pending };
-  if (memory.announce) return { do: 'write-journal', journal: announce(state) };
+  if (hasNews) return { do: 'write-journal', journal: announce(state) };
   const news = newDrift(state);
   if (news !== undefined) return { do: 'write-journal', journal: drifted(state, news) };
   const failing = isShown(state) ? newlyFailing(state, nowMs) : undefined;

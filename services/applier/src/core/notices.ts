@@ -2,6 +2,7 @@ import type { LeaseView } from '#libs/contracts';
 import { driftChecked } from './drift.js';
 import { finished } from './health.js';
 import type { Notice } from './ports.js';
+import { boundedUnavailable } from './reports.js';
 import { newer, noteStatus, remember, VIEW_LAG_MS, type Memory, type State } from './state.js';
 
 /** Handles a notice, which only changes what is read next, or what is known of the node's health. */
@@ -35,10 +36,13 @@ export function hear(state: State, notice: Notice, nowMs: number): State {
     }
     case 'answers':
       return remember(state, {
+        unavailable: undefined,
         repair: { count: 0, dueMs: nowMs },
         drift: { ...memory.drift, dueMs: nowMs },
         leaseDueMs: nowMs,
       });
+    case 'unavailable':
+      return remember(state, { unavailable: boundedUnavailable(notice.reason) });
     case 'changed':
       return remember(state, { drift: { ...memory.drift, dueMs: nowMs } });
     case 'self':

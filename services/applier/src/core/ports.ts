@@ -298,8 +298,10 @@ export type Notice =
   | { readonly kind: 'probed'; readonly round: number; readonly results: readonly ProbeResult[] }
   /** Without differences, the drift check has failed. */
   | { readonly kind: 'compared'; readonly round: number; readonly differences?: readonly Difference[] }
-  /** The target answers again, after a time in which it did not. */
+  /** The target answers again and can be used, after a time in which it could not. */
   | { readonly kind: 'answers' }
+  /** The target does not answer, or is not ready. */
+  | { readonly kind: 'unavailable'; readonly reason: string }
   /** Somebody may have changed something on the target by hand. */
   | { readonly kind: 'changed' }
   | {

@@ -158,6 +158,7 @@ function withReport(state: State, journal: Journal, kind: ReportKind, extra: Ext
     failingProbes: boundedProbes(extra.failingProbes ?? []),
     notUndone: boundedList(dealt?.notUndone ?? []),
     ...(dealt?.untouched === undefined ? {} : { untouched: dealt.untouched }),
+    ...(memory.unavailable === undefined ? {} : { unavailable: memory.unavailable }),
   };
   return { ...journal, seq, report };
 }
@@ -171,6 +172,10 @@ const cut = (text: string, most: number): string => (text.length <= most ? text 
 
 /** A reason of at most 4,096 characters. */
 export const boundedReason = (reason: string): string => cut(reason, MOST_REASON_CHARS);
+
+/** Why a target cannot be used, in at most 256 characters. An absent reason would say that it can. */
+export const boundedUnavailable = (reason: string): string =>
+  reason === '' ? 'it does not answer' : cut(reason, MOST_ITEM_CHARS);
 
 /** At most 100 items of at most 256 characters. The last item says how many more there are. */
 export function boundedList(items: readonly string[]): readonly string[] {

@@ -81,6 +81,11 @@ export interface Memory {
   /** The machine has finished starting, or the time for that is over. */
   readonly settled: boolean;
   readonly announce: boolean;
+  /**
+   * Why the target cannot be used, as far as this run knows; undefined if it can. Until this run has asked the target,
+   * it is what the last report said.
+   */
+  readonly unavailable: string | undefined;
   /** Links or routes of the config in force are gone, although the machine did not reboot. */
   readonly forgot: boolean;
   /** Retries of the last report, in this run. */
@@ -256,6 +261,7 @@ export function start(settings: Settings, self: Self, journal: Journal, outside:
       progress: START,
       settled: false,
       announce: true,
+      unavailable: journal.report?.unavailable,
       forgot: false,
       reportRetry: { count: 0, dueMs: nowMs },
       reborn: { count: 0, dueMs: nowMs },
@@ -343,6 +349,10 @@ export function isShown(state: State): boolean {
     status.seq >= journal.seq
   );
 }
+
+/** Whether the target can be used, or why it cannot, differs from what the last report says. */
+export const isUntold = ({ journal, memory }: State): boolean =>
+  journal.report !== undefined && journal.report.unavailable !== memory.unavailable;
 
 /** After a newer status: if it is the first that shows a report of this boot, leases are read again. */
 export function noteStatus(state: State, nowMs: number): State {

@@ -46,6 +46,21 @@ describe('an announcement', () => {
     ]);
   });
 
+  it('of a target that cannot be used is no join until it can', () => {
+    const i = new Inventory();
+    expect(i.announces('n0', { seq: 1, unavailable: 'control plane not ready' })).toEqual([]);
+    expect(linesOf(i.announces('n0', { seq: 2 }))).toEqual(['node.joined']);
+    i.asks({ op: 'remove', node: 'n0', force: true, by: 'me', reason: '' });
+    expect(i.announces('n0', { seq: 3, unavailable: 'control plane not ready' })).toEqual([]);
+    expect(linesOf(i.announces('n0', { seq: 4 }))).toEqual(['node.joined']);
+  });
+
+  it('of a target that has joined, and cannot be used now, is no change', () => {
+    const i = new Inventory();
+    i.announces('n0', { seq: 1 });
+    expect(i.announces('n0', { seq: 2, unavailable: 'no answer in 5 s' })).toEqual([]);
+  });
+
   it('that is repeated or redelivered changes nothing', () => {
     const i = new Inventory();
     i.announces('n0', { seq: 1 });

@@ -197,7 +197,11 @@ function announced(draft: InventoryDraft, report: NodeReport): void {
   if (taken !== undefined && isLaterReport(taken, report)) return;
   // It has left, and joins again when its Node object exists again.
   if (isOrphan(draft.state, node) || isPremature(draft.state, node)) return;
-  if (current === undefined || current.state === 'gone') return emitJoined(draft, report);
+  if (current === undefined || current.state === 'gone') {
+    // A target joins when its applier can use it. Then it announces itself again.
+    if (report.unavailable === undefined) emitJoined(draft, report);
+    return;
+  }
   const body = bodyOf(draft.state, report);
   if (!sameContent(current, body)) draft.emit({ type: 'node.changed', ...body, by: '' });
 }

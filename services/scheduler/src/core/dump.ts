@@ -152,6 +152,8 @@ export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> 
     ...node,
     ...(isRow(report) ? { report: { ...report, untouched: report['verdict'] === 'refused' } } : {}),
   })),
+  // Version 23 did not know which targets are unavailable.
+  23: (dumped) => dumped,
 };
 
 const withoutEmpty = (row: Row, fields: readonly string[]): Row =>

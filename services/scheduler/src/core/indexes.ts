@@ -111,7 +111,7 @@ function addMembers(state: State, pool: string, by: number): void {
 
 /** The members of a pool for which something holds. */
 const membersThatAre =
-  (set: 'silent' | 'silentTargets' | 'unhealthy', is: (node: NodeState) => boolean): NodeIndex =>
+  (set: 'silent' | 'silentTargets' | 'unavailableTargets' | 'unhealthy', is: (node: NodeState) => boolean): NodeIndex =>
   (state, before, after) => {
     const poolOf = (node: NodeState | undefined) => (node !== undefined && is(node) ? memberOf(node) : undefined);
     const [old, now] = [poolOf(before), poolOf(after)];
@@ -124,6 +124,7 @@ const silentTargets = membersThatAre(
   'silentTargets',
   (node) => node.silent && node.skippedBy === undefined && isTarget(node),
 );
+const unavailableTargets = membersThatAre('unavailableTargets', ({ report }) => report?.unavailable !== undefined);
 const unhealthy = membersThatAre('unhealthy', ({ failingProbes }) => failingProbes.length > 0);
 
 /** The nodes that count against the budget of a pool. */
@@ -214,6 +215,7 @@ const NODE_INDEXES = [
   unavailable,
   silent,
   silentTargets,
+  unavailableTargets,
   unhealthy,
   leases,
   borrowed,

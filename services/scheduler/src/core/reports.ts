@@ -55,6 +55,7 @@ const contentOf = ({
   differences,
   notUndone,
   untouched,
+  unavailable,
 }: NodeReport) => ({
   node,
   report,
@@ -70,6 +71,7 @@ const contentOf = ({
   differences,
   notUndone,
   ...(untouched === undefined ? {} : { untouched }),
+  ...(unavailable === undefined ? {} : { unavailable }),
 });
 
 /** The fields of a report that the rest of `node.lease.settled` does not contain. */
@@ -80,7 +82,7 @@ function partOf(
   because: LeaseEndReason,
   knownBoot: string | undefined,
 ): TakenReport {
-  const { incarnation, nonce, seq, hash, verdict, bootId, notUndone, untouched } = report;
+  const { incarnation, nonce, seq, hash, verdict, bootId, notUndone, untouched, unavailable } = report;
   return {
     incarnation,
     nonce,
@@ -91,6 +93,7 @@ function partOf(
     reportSequence,
     notUndone,
     ...(untouched === undefined ? {} : { untouched }),
+    ...(unavailable === undefined ? {} : { unavailable }),
   };
 }
 

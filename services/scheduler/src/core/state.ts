@@ -30,6 +30,8 @@ export interface Report {
   readonly fresh: boolean;
   /** The lease ended before anything on the node was changed. */
   readonly untouched: boolean;
+  /** Why the target cannot be used now, if its applier runs elsewhere; undefined if it can. */
+  readonly unavailable?: string | undefined;
 }
 
 /** Who has taken a node out of service, and for how long. */
@@ -236,6 +238,8 @@ export interface PoolSets {
   readonly silent: SortedSet;
   /** Those of them whose applier runs elsewhere, and that are not skipped yet. */
   readonly silentTargets: SortedSet;
+  /** Targets that do not answer their appliers, or are not ready. */
+  readonly unavailableTargets: SortedSet;
   readonly unhealthy: SortedSet;
   /** Nodes that want a lease and need a unit; and nodes that want one and are already unavailable. */
   readonly queue: SortedSet;
@@ -331,6 +335,7 @@ export class State {
         unavailable: new SortedSet(this.undo),
         silent: new SortedSet(this.undo),
         silentTargets: new SortedSet(this.undo),
+        unavailableTargets: new SortedSet(this.undo),
         unhealthy: new SortedSet(this.undo),
         queue: new SortedSet(this.undo),
         downQueue: new SortedSet(this.undo),

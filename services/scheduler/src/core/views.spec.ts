@@ -166,6 +166,8 @@ describe('the view of a pool', () => {
       silentNodes: ['n4'],
       unhealthy: 0,
       unhealthyNodes: [],
+      targetsUnavailable: 0,
+      unavailableTargets: [],
       used: 2,
     });
     expect(s.view('pools', 'default')).toMatchObject({

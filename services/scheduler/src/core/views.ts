@@ -14,7 +14,7 @@ import { poolProgress, unknownIn, worstNodes } from './frozen-rollout.js';
 import { poolBudget } from './indexes.js';
 import { isOpen, type Lease } from './lease.js';
 import { appliedIn, EMPTY_TALLY, nodeOf, poolPolicy, type NodeState, type State, type TakenUnit } from './state.js';
-import { takenText } from './want.js';
+import { takenText, unavailableText } from './want.js';
 
 type Body<T> = Omit<T, 'ledger'>;
 /**
@@ -22,7 +22,7 @@ type Body<T> = Omit<T, 'ledger'>;
  * must stay small.
  */
 const SHOWN_UNAVAILABLE = 100;
-/** How many silent and unhealthy nodes it names. */
+/** How many silent, unhealthy and unavailable nodes it names. */
 const SHOWN = 10;
 
 /** Every key of the scheduler's views. */
@@ -72,6 +72,7 @@ function statusView(state: State, name: string): Body<StatusView> | undefined {
     skipped: node.skippedBy ?? '',
     change: node.change ?? '',
     ...(node.taken === undefined ? {} : { taken: takenView(node.taken) }),
+    ...(report?.unavailable === undefined ? {} : { unavailable: report.unavailable }),
   };
 }
 
@@ -94,6 +95,8 @@ const OPEN = { because: '', reason: '', settledAt: '' } as const;
 /** Why a node counts against its pool, for people. */
 export function unavailableBecause(node: NodeState): string {
   if (node.lease !== undefined) return leaseState(node.lease);
+  const unavailable = unavailableText(node);
+  if (unavailable !== undefined) return unavailable;
   if (node.silent) return 'silent';
   if (node.taken !== undefined) return takenText(node.taken);
   if (node.outOfService !== undefined) return node.outOfService;
@@ -141,6 +144,10 @@ export function poolView(state: State, pool: string): Body<PoolView> {
     unhealthyNodes: sets.unhealthy
       .first(SHOWN)
       .map((node) => ({ node, failingProbes: nodeOf(state, node).failingProbes })),
+    targetsUnavailable: sets.unavailableTargets.size,
+    unavailableTargets: sets.unavailableTargets
+      .first(SHOWN)
+      .map((node) => ({ node, reason: nodeOf(state, node).report?.unavailable ?? '' })),
   };
 }
 

@@ -43,9 +43,17 @@ export function unhealthyBecause(state: State, node: NodeState, change: string):
   );
 }
 
+/** Why the applier of a target cannot use it now, as text for people; undefined if it can. */
+export const unavailableText = ({ report }: NodeState): string | undefined =>
+  report?.unavailable === undefined ? undefined : `unavailable: ${report.unavailable}`;
+
+/** What the scheduler skips on its own is silent, for a reason that its applier may know. */
+export const isSkippedByPerson = ({ skippedBy }: NodeState): boolean =>
+  skippedBy !== undefined && skippedBy !== 'scheduler';
+
 /** The node is online and may be given a lease. */
 const reachable = (node: NodeState): boolean =>
-  !node.silent && node.taken === undefined && node.skippedBy === undefined;
+  !node.silent && node.report?.unavailable === undefined && node.taken === undefined && node.skippedBy === undefined;
 
 /** The node has an open lease, so its config may change at any moment. */
 const underWay = ({ lease }: NodeState): boolean => lease !== undefined && isOpen(lease);
@@ -81,12 +89,14 @@ export function blockedBecause(
   node: NodeState,
 ): string | undefined {
   if (classOf(rollout, target, node) !== 'pending') return undefined;
-  if (node.skippedBy !== undefined) return skippedText(node.skippedBy);
+  if (node.skippedBy !== undefined)
+    return (isSkippedByPerson(node) ? undefined : unavailableText(node)) ?? skippedText(node.skippedBy);
   if (outcomeOf(node.lease) === 'unknown')
     return 'unknown: it did not report in time and keeps its lease until it does';
   if (node.lease !== undefined) return undefined;
   if (node.report === undefined) return 'it has never reported its config';
-  if (node.silent) return 'silent';
+  // One that is only unavailable may answer again in a moment. It sends no heartbeat, so it will be silent otherwise.
+  if (node.silent) return unavailableText(node) ?? 'silent';
   if (node.taken !== undefined) return takenText(node.taken);
   if (state.changes.get(rollout.change)?.validated?.incompatible.includes(node.node) === true)
     return 'it is incompatible with this change, and with the committed config too';

@@ -5,7 +5,16 @@ import { changingIn, isUnavailable, leasedBy, mayRollBackBeyond, poolBudget, roo
 import type { Lease } from './lease.js';
 import { poolPolicy, rolloutOf, targetOf, type NodeState, type State } from './state.js';
 import { holdersText } from './views.js';
-import { blockedBecause, driftInTheWay, failingText, takenText, unhealthyBecause, wantOf } from './want.js';
+import {
+  blockedBecause,
+  driftInTheWay,
+  failingText,
+  isSkippedByPerson,
+  takenText,
+  unavailableText,
+  unhealthyBecause,
+  wantOf,
+} from './want.js';
 
 /** The one answer to "why is this node waiting?": a stable code, a sentence, and the nodes that hold it up. */
 export interface Why {
@@ -25,6 +34,9 @@ export function why(state: State, node: NodeState, nowMs: number): Why {
   const base = { node: node.node, pool, holders: [], ...(change === undefined ? {} : { change }) };
   if (!node.joined) return { ...base, because: 'left', text: 'it has left the fleet' };
   if (lease !== undefined) return whyLeased(base, node, lease);
+  const unavailable = isSkippedByPerson(node) ? undefined : unavailableText(node);
+  if (unavailable !== undefined)
+    return { ...base, because: 'unavailable', text: `${unavailable}; it gets no lease until its applier can use it` };
   if (skippedBy !== undefined) {
     const silent = node.silent ? 'it is silent, and ' : '';
     const text = `${silent}skipped by ${skippedBy} until it reports again or its rollout ends`;

@@ -18,6 +18,8 @@ import { CALL_TIMEOUT_MS, type JournalBucket, type TargetStorage } from './targe
 export class Device {
   readonly values = new Map<string, string>();
   isGone = false;
+  /** The copy that it does not answer, although it answers others. */
+  goneFor: string | undefined;
   /** How many calls were made. */
   asked = 0;
   /** Called before each call. A promise that never resolves is a copy that was killed or paused there. */
@@ -30,7 +32,7 @@ export class Device {
     const lastMs = this.clock() + timeoutMs;
     this.asked += 1;
     await this.gate(copy);
-    if (this.isGone || this.clock() > lastMs) throw new UnreachableError('no answer in 10 s');
+    if (this.isGone || this.goneFor === copy || this.clock() > lastMs) throw new UnreachableError('no answer in 10 s');
     return work();
   }
 }

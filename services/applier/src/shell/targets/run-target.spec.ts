@@ -76,6 +76,63 @@ it('sends no heartbeat while the target does not answer, and answers a lease wit
   expect(scene.values).toEqual(AFTER);
 });
 
+describe('what reports say about a target', () => {
+  const says = (reason: string | undefined) =>
+    scene.bus.reported(({ kind, unavailable }) => kind === 'announced' && unavailable === reason);
+  const NO_ANSWER = 'no answer in 10 s';
+  const reasons = () => scene.bus.reports.map(({ unavailable }) => unavailable);
+
+  it('is that it does not answer, as soon as that is known, and that it does again', async () => {
+    await scene.first('one');
+    scene.device.isGone = true;
+    await says(NO_ANSWER);
+    scene.device.isGone = false;
+    await until(() => reasons().at(-1) === undefined, 'it says that it answers');
+    expect(reasons()).toEqual([undefined, NO_ANSWER, undefined]);
+  });
+
+  it('is why the inventory knows that it cannot be used, also while it does not answer', async () => {
+    const one = await scene.first('one');
+    one.setUnavailable('control plane not ready');
+    await says('control plane not ready');
+    scene.device.isGone = true;
+    const { asked } = scene.device;
+    await until(() => scene.device.asked > asked + 2);
+    one.setUnavailable(undefined);
+    await says(NO_ANSWER);
+    scene.device.isGone = false;
+    await until(() => reasons().at(-1) === undefined, 'it says that it answers');
+    expect(reasons()).toEqual([undefined, 'control plane not ready', NO_ANSWER, undefined]);
+  });
+
+  it('is what the last copy has said, until the next one has asked the target', async () => {
+    const one = await scene.first('one');
+    scene.device.isGone = true;
+    await says(NO_ANSWER);
+    await one.stop(AT_ONCE);
+    const count = reasons().length;
+    const two = await scene.copy('two');
+    await until(() => reasons().length > count);
+    expect(reasons().slice(count)).toEqual([NO_ANSWER]);
+    await two.stop(AT_ONCE);
+    scene.device.isGone = false;
+    await scene.copy('three');
+    await until(() => reasons().at(-1) === undefined, 'it says that it answers');
+  });
+
+  it('does not change when a copy that lost the target sees that it does not answer', async () => {
+    await scene.first('one');
+    const frozen = freeze('one', 0);
+    await scene.copy('two');
+    await until(() => reasons().length > 1);
+    // Its next write of the journal is refused, and nothing is reported before that.
+    scene.device.goneFor = 'one';
+    frozen.thaw();
+    await until(() => scene.lost.includes('one'), 'it knows that it lost the target');
+    expect(reasons().filter((reason) => reason !== undefined)).toEqual([]);
+  });
+});
+
 it('does not join with a target that has never answered', async () => {
   scene.device.isGone = true;
   const one = await scene.copy('one');

@@ -1,5 +1,5 @@
 import { REMOTE_APPLIER } from '#libs/contracts';
-import { ApplierRun, start, type Kinds, type Log, type Notice, type Settings } from '../../core/index.js';
+import { ApplierRun, start, type Kinds, type Log, type Notice, type Self, type Settings } from '../../core/index.js';
 import { BusPort, type BusSource } from '../bus-port.js';
 import { sendHeartbeats } from '../heartbeats.js';
 import { Performer } from '../performer.js';
@@ -25,8 +25,8 @@ export interface Target {
   /** Whatever is done there may be done again, so that another copy need not wait for the end of a lease. */
   readonly isRepeatable?: boolean;
   /**
-   * Why the inventory knows that it cannot be used now. It then does not join and sends no heartbeat, so it becomes
-   * silent. What it has begun, it finishes.
+   * Why the inventory knows that it cannot be used now. It then does not join, or its reports say so and it gets no
+   * lease. It also sends no heartbeat, so it becomes silent. What it has begun, it finishes.
    */
   readonly unavailable?: string | undefined;
   /**
@@ -112,23 +112,23 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
     },
   });
   let { unavailable } = target;
+  /** Why it does not answer; undefined if it does, or was not asked yet. */
+  let noAnswer: string | undefined;
   let running: Promise<void> | undefined;
   const onReach: OnReachChange = (answers, reason) => {
+    noAnswer = answers ? undefined : (reason ?? '');
+    tell();
     if (!answers && running === undefined && options.onTrouble !== undefined) return options.onTrouble(reason);
     if (!answers) return log.warn({ node, reason }, 'the target cannot be used; asking again');
     log.info({ node }, 'the target answers again');
     reader?.soon();
-    if (unavailable === undefined) returned();
   };
+  /** Its reports say from now on whether it can be used. There are none before it is opened. */
+  let tell = (): void => undefined;
   let reader: BindingReader | undefined;
   const opened = await target.open(storage, onReach, () => applier.hear({ kind: 'changed' }));
   const settings = settingsOf(options);
-  const self = {
-    labels: target.labels,
-    capabilities: [...target.capabilities, REMOTE_APPLIER].sort(),
-    version: options.version,
-    fresh: false,
-  };
+  const self = selfOf(options);
   const outside = { bootId: BOOT, nowMs: clock(), random: Math.floor(random() * 2 ** 32) };
   const bus = new BusPort(
     options.bus,
@@ -143,19 +143,26 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
     if (running === undefined) options.onTrouble?.(undefined);
     running ??= performer.run(applier);
   };
-  const returned = (): void => {
+  tell = () => {
+    const reason = unavailable ?? noAnswer;
+    if (reason !== undefined) return applier.hear({ kind: 'unavailable', reason });
     begin();
     applier.hear({ kind: 'answers' });
   };
+  if ((unavailable ?? noAnswer) !== undefined) tell();
   // One that never answered does not join: its address may be wrong. Any other may have work to finish.
-  const { incarnation, work } = storage.journal;
-  if (incarnation > 0 && (unavailable === undefined || work !== undefined)) begin();
+  if (storage.journal.incarnation > 0) begin();
   const stopHeartbeats = sendHeartbeats(bus, applier, {
     ownMs: options.heartbeatMs,
     random,
     isAlive: () => opened.reach.answers && unavailable === undefined,
   });
-  const looked = opened.reach.look().then((answers) => answers && unavailable === undefined && begin());
+  const looked = opened.reach.look().then((answers) => {
+    if (!answers || unavailable !== undefined) return;
+    begin();
+    // The last report is that of an earlier owner, or of before a restart.
+    if (applier.journal.report?.unavailable !== undefined) applier.hear({ kind: 'answers' });
+  });
   return {
     node,
     looked,
@@ -164,9 +171,9 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
       if (reason === unavailable) return;
       const was = unavailable;
       unavailable = reason;
+      tell();
       if (reason !== undefined) return log.warn({ node, reason }, 'the target is unavailable');
       log.info({ node, was }, 'the target is available again');
-      if (opened.reach.answers) returned();
     },
     stop: async (atOnce) => {
       const halt = (): void => {
@@ -189,6 +196,11 @@ export async function runTarget(options: TargetOptions): Promise<RunningTarget> 
       await bus.close();
     },
   };
+}
+
+function selfOf({ target, version }: TargetOptions): Self {
+  const capabilities = [...target.capabilities, REMOTE_APPLIER].sort();
+  return { labels: target.labels, capabilities, version, fresh: false };
 }
 
 function settingsOf(options: TargetOptions): Settings {

@@ -41,10 +41,7 @@ export const NODE_FACTS: FactTable<State> = {
     patchNode(state, node, entry, { silent: true, silentSinceMs: entry.readMs }),
   'node.heard': (state, { node: name }, entry) => {
     const node = nodeOf(state, name);
-    // A target that answers again gets its config at once.
-    const isDue = isTarget(node) && node.retry?.kind === 'later';
-    const retry = isDue ? undefined : node.retry;
-    patchNode(state, name, entry, { silent: false, skippedBy: undefined, retry });
+    patchNode(state, name, entry, { silent: false, skippedBy: undefined, retry: dueNow(node) });
   },
   'node.unavailable': (state, { node, because }, entry) => patchNode(state, node, entry, { outOfService: because }),
   'node.available': (state, { node }, entry) => patchNode(state, node, entry, { outOfService: undefined }),
@@ -180,8 +177,22 @@ export function reported(state: State, fact: RecordedReport, at: string): NodeSt
   state.cursor.set(Math.max(state.cursor.get(), fact.reportSequence));
   const node = nodeOf(state, fact.node);
   const { incarnation, nonce, seq, hash, lease: id, verdict, reason, restored, fresh, untouched = false } = fact;
+  const { unavailable } = fact;
   const bootId = fact.bootId === '' ? (node.report?.bootId ?? '') : fact.bootId;
-  const report = { incarnation, nonce, seq, hash, lease: id, verdict, reason, restored, bootId, fresh, untouched };
+  const report = {
+    incarnation,
+    nonce,
+    seq,
+    hash,
+    lease: id,
+    verdict,
+    reason,
+    restored,
+    bootId,
+    fresh,
+    untouched,
+    unavailable,
+  };
   const lease =
     node.lease?.id === id && !isOpen(node.lease) && !node.lease.answered
       ? { ...node.lease, answered: true }
@@ -197,8 +208,13 @@ export function reported(state: State, fact: RecordedReport, at: string): NodeSt
     deferred,
     desired,
     lease,
+    retry: node.report?.unavailable !== undefined && unavailable === undefined ? dueNow(node) : node.retry,
   };
 }
+
+/** A target that answers again gets its config at once. */
+const dueNow = (node: NodeState): NodeState['retry'] =>
+  isTarget(node) && node.retry?.kind === 'later' ? undefined : node.retry;
 
 type RecordedReport = NonNullable<ReturnType<typeof takenReport>>;
 
