@@ -14,6 +14,7 @@ import { boundValues, hostNames, missingReferences, otherSources, pacedChanges, 
 import { readAgain } from './read-again.js';
 import * as troubles from './troubles.js';
 import { pausedTargets, unreachableTargets } from './unreachable-targets.js';
+import { unreadyTargets } from './unready-targets.js';
 import { meddlingPeople } from './kubernetes/meddling-people.js';
 import { otherOperators } from './kubernetes/other-operators.js';
 import { pausingPools } from './kubernetes/pausing-pools.js';
@@ -65,6 +66,7 @@ export const LATER_FAULTS: readonly Fault[] = [
   hostNames,
   connections.awayTogether,
   boundValues,
+  unreadyTargets,
 ];
 
 /**

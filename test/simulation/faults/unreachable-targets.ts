@@ -32,7 +32,7 @@ export const pausedTargets: Fault = {
   },
 };
 
-function becomingTargets({ world }: Stage): readonly SimNode[] {
+export function becomingTargets({ world }: Stage): readonly SimNode[] {
   const targets = [...world.nodes.values()].filter((_, i) => i % 2 === 0);
   for (const node of targets) node.becomeTarget();
   return targets;

@@ -27,6 +27,7 @@ import { takenOnce } from './taken-once.js';
 import { targetsInTime } from './targets-in-time.js';
 import { trueViews } from './true-views.js';
 import { turnedRound } from './turned-round.js';
+import { unavailableTargets } from './unavailable-targets.js';
 import { unreachable } from './unreachable.js';
 import { wholeFiles } from './whole-files.js';
 
@@ -40,6 +41,7 @@ export const newOracles = (): readonly Oracle[] => [
   probes(),
   strictHealth(),
   unreachable(),
+  unavailableTargets(),
   running(),
   inTime(),
   oneOwner(),

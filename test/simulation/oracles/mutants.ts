@@ -337,6 +337,14 @@ export const MUTANTS: readonly Mutant[] = [
     })),
   },
   {
+    name: 'the scheduler ignores that a target says that it cannot be used',
+    caughtBy: 'unavailable targets',
+    on: { kubernetes: false, actors: among('changes', 'unreachable-targets', 'unready-targets', 'lost-owners') },
+    service: misreads('scheduler', (fact) =>
+      fact.type === 'node.reported' ? { ...fact, unavailable: undefined } : fact,
+    ),
+  },
+  {
     name: 'the guard ignores an applier that hangs',
     caughtBy: 'I4 in time',
     on: { kubernetes: false, actors: among('changes', 'hung-appliers') },

@@ -50,6 +50,7 @@ export interface StoredChange extends StoredMessage {
 /** A report as it is stored in its stream. Its text is decoded once for all readers. */
 export interface StoredReport extends StoredMessage {
   readonly report: NodeReport;
+  readonly storedMs: number;
 }
 
 /** The value of a view. Its text is decoded once for all readers. */
@@ -112,9 +113,10 @@ export class SimBus {
     return sequence;
   }
 
-  publishReport(report: NodeReport): void {
+  publishReport(report: NodeReport, storedMs: number): void {
     const [subject, text] = [reportSubject(report.kind, report.node), encodeReport(report)];
-    this.reports.push({ sequence: this.reports.length + 1, subject, text, report: decodeReport(subject, text) });
+    const sequence = this.reports.length + 1;
+    this.reports.push({ sequence, subject, text, report: decodeReport(subject, text), storedMs });
     this.onReport(report.node);
     this.onInput('reports');
   }

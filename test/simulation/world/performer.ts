@@ -29,8 +29,21 @@ export interface Trouble {
   readonly failing: boolean;
   /** A target elsewhere does not answer its applier. */
   readonly gone: boolean;
+  /** Why a target that answers is not ready, as the list of targets says; undefined if it is. */
+  readonly unready: string | undefined;
 }
-export const NO_TROUBLE: Trouble = { full: false, readOnly: [], flapping: 0, failing: false, gone: false };
+/** Why a target cannot be used now; undefined if it can. */
+export const unavailableBecause = ({ gone, unready }: Trouble): string | undefined =>
+  unready ?? (gone ? NO_ANSWER.reason : undefined);
+
+export const NO_TROUBLE: Trouble = {
+  full: false,
+  readOnly: [],
+  flapping: 0,
+  failing: false,
+  gone: false,
+  unready: undefined,
+};
 const NO_SPACE: Refusal = { fault: 'node', reason: 'no space left on device' };
 const READ_ONLY: Refusal = { fault: 'node', reason: 'read-only file' };
 

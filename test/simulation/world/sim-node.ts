@@ -10,10 +10,10 @@ import {
   type StepAnswer,
   type StepOf,
 } from '../../../services/applier/src/core/index.js';
-import { MEMORY_KINDS } from '../../../services/applier/src/testing/memory-node.js';
+import { MEMORY_KINDS, NO_ANSWER } from '../../../services/applier/src/testing/memory-node.js';
 import { Disk } from './disk.js';
 import { Machine } from './machine.js';
-import { driftOf, NO_TROUBLE, perform, probed, takenDigest, type Trouble } from './performer.js';
+import { driftOf, NO_TROUBLE, perform, probed, takenDigest, unavailableBecause, type Trouble } from './performer.js';
 import type { Surroundings as World } from './surroundings.js';
 
 /** Kinds with references, and what they become. Machines of this world do nothing with them. */
@@ -276,11 +276,25 @@ export class SimNode {
     this.relabel(this.labels);
   }
 
-  /** It answers its applier again. */
+  /** It answers its applier again, and is ready. */
   answer(): void {
-    if (!this.trouble.gone) return;
-    this.trouble = { ...this.trouble, gone: false };
+    if (unavailableBecause(this.trouble) === undefined) return;
+    this.trouble = { ...this.trouble, gone: false, unready: undefined };
     this.notify({ kind: 'answers' });
+  }
+
+  /** It answers its applier, but is not ready. */
+  becomeUnready(reason: string): void {
+    this.trouble = { ...this.trouble, unready: reason };
+    this.notify({ kind: 'unavailable', reason });
+  }
+
+  /** As in the shell: a target is asked now and then, and after each call without an answer. */
+  private look({ journal }: ApplierRun): void {
+    if (!this.isTarget) return;
+    const reason = unavailableBecause(this.trouble);
+    if (reason !== undefined) this.notify({ kind: 'unavailable', reason });
+    else if (journal.report?.unavailable !== undefined) this.notify({ kind: 'answers' });
   }
 
   protected get capabilities(): readonly string[] {
@@ -308,7 +322,8 @@ export class SimNode {
 
   private beat(applier: ApplierRun): void {
     if (applier !== this.applier) return;
-    if (this.connected && !this.isHung && !this.trouble.gone) this.world.alive(this.name);
+    if (!this.isHung) this.look(applier);
+    if (this.connected && !this.isHung && unavailableBecause(this.trouble) === undefined) this.world.alive(this.name);
     this.world.clock.after(HEARTBEAT_MS, () => this.beat(applier));
   }
 
@@ -340,7 +355,10 @@ export class SimNode {
       if (isWait) return this.run(applier, steps);
       if (step.do === 'start-probes') this.probe(applier, step);
       if (step.do === 'start-drift-check') this.checkDrift(applier, step);
-      if (!this.dies(step)) this.run(applier, steps, perform(this.guarding ? withoutBus(this) : this, step));
+      if (this.dies(step)) return;
+      const answer = perform(this.guarding ? withoutBus(this) : this, step);
+      if (answer === NO_ANSWER) this.look(applier);
+      this.run(applier, steps, answer);
     };
     if (isWait) this.endWait = begin;
     this.world.clock.after(isWait ? step.untilMs - this.bootMs : this.world.delayMs() + this.takePause(applier), begin);

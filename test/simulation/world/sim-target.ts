@@ -2,7 +2,7 @@ import { REMOTE_APPLIER, type LeaseView, type StatusView } from '#libs/contracts
 import type { Journal, Notice, Self, StepAnswer, StepOf } from '../../../services/applier/src/core/index.js';
 import { MemoryFiles } from '../../../services/applier/src/testing/memory-node.js';
 import { Chance } from './chance.js';
-import { perform } from './performer.js';
+import { perform, unavailableBecause } from './performer.js';
 import { SimNode } from './sim-node.js';
 import type { Surroundings as World } from './surroundings.js';
 import { TargetCopy } from './target-copy.js';
@@ -223,7 +223,7 @@ export class SimTarget extends SimNode implements TargetHost {
     const isAble =
       this.elected?.isServing === true &&
       !this.copies.some((copy) => copy !== this.elected && copy.isLeading) &&
-      !this.trouble.gone &&
+      unavailableBecause(this.trouble) === undefined &&
       !this.trouble.full &&
       this.trouble.readOnly.length === 0;
     this.ableSinceMs = isAble ? (this.ableSinceMs ?? this.world.clock.nowMs) : undefined;

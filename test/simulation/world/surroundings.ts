@@ -168,14 +168,14 @@ export abstract class Surroundings {
   deliverReport(report: NodeReport): boolean {
     const { conditions } = this;
     if (this.strikes(conditions.reportLost, 'lost-reports')) {
-      if (this.chance.flip(0.5)) this.bus.publishReport(report);
+      if (this.chance.flip(0.5)) this.bus.publishReport(report, this.clock.nowMs);
       return false;
     }
     if (this.strikes(conditions.reportLate, 'late-reports'))
-      this.clock.after(this.chance.next() * 90_000, () => this.bus.publishReport(report));
-    else this.bus.publishReport(report);
+      this.clock.after(this.chance.next() * 90_000, () => this.bus.publishReport(report, this.clock.nowMs));
+    else this.bus.publishReport(report, this.clock.nowMs);
     if (this.strikes(conditions.reportDoubled, 'doubled-reports'))
-      this.clock.after(this.chance.next() * 60_000, () => this.bus.publishReport(report));
+      this.clock.after(this.chance.next() * 60_000, () => this.bus.publishReport(report, this.clock.nowMs));
     return true;
   }
 

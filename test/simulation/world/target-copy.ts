@@ -16,7 +16,7 @@ import { NO_ANSWER } from '../../../services/applier/src/testing/memory-node.js'
 import { Disk } from './disk.js';
 import { JournalServer } from './journal-server.js';
 import { PausableProcess } from './pausable-process.js';
-import { driftOf, perform, probed, type Trouble } from './performer.js';
+import { driftOf, perform, probed, unavailableBecause, type Trouble } from './performer.js';
 import { HEARTBEAT_MS, KINDS } from './sim-node.js';
 import type { TargetHost } from './target-host.js';
 import { firstJournal, JOURNAL_TEXT, TARGET_BOOT } from './target-journal.js';
@@ -193,7 +193,7 @@ export class TargetCopy extends PausableProcess {
     run.ownership = ownership;
     if (!this.leads) return this.giveUp(run, journal);
     // One that never answered does not join.
-    if (journal.incarnation === 0 && this.target.trouble.gone)
+    if (journal.incarnation === 0 && unavailableBecause(this.target.trouble) !== undefined)
       return this.after(CLAIM_AGAIN_MS, () => this.claimed(run, ownership));
     this.world.trace(() => `${this.process ?? ''} has taken over`);
     const settings = {
@@ -219,8 +219,16 @@ export class TargetCopy extends PausableProcess {
 
   private beat(run: Run): void {
     if (run !== this.run) return;
-    if (this.connected && !this.target.trouble.gone) this.world.alive(this.name);
+    this.look(run);
+    if (this.connected && unavailableBecause(this.target.trouble) === undefined) this.world.alive(this.name);
     this.after(HEARTBEAT_MS, () => this.beat(run));
+  }
+
+  /** As in the shell: it asks now and then, and after each call without an answer. */
+  private look({ applier }: Run): void {
+    const reason = unavailableBecause(this.target.trouble);
+    if (reason !== undefined) applier?.hear({ kind: 'unavailable', reason });
+    else if (applier?.journal.report?.unavailable !== undefined) applier.hear({ kind: 'answers' });
   }
 
   private goOn(run: Run, outcome?: StepAnswer): void {
@@ -232,7 +240,10 @@ export class TargetCopy extends PausableProcess {
       started = true;
       this.endWait = () => undefined;
       if (step.do === 'wait') return this.goOn(run);
-      this.perform(run, step, (answer) => this.goOn(run, answer));
+      this.perform(run, step, (answer) => {
+        if (answer === NO_ANSWER) this.look(run);
+        this.goOn(run, answer);
+      });
     };
     if (step.do === 'wait') this.endWait = () => this.after(0, begin);
     this.after(step.do === 'wait' ? step.untilMs - this.bootMs : this.target.delayMs(), begin);
