@@ -206,3 +206,13 @@ export const nodeView = (name: string, state: NodeView['state'] = 'ready'): Node
   uid: '',
   setLabels: {},
 });
+
+/** What the view of a pool says about its nodes if all of them are well. */
+export const ALL_WELL = {
+  silent: 0,
+  silentNodes: [],
+  unhealthy: 0,
+  unhealthyNodes: [],
+  targetsUnavailable: 0,
+  unavailableTargets: [],
+};

@@ -496,23 +496,6 @@ it('take records the owner of a node and a time, and the node is shown as taken'
   });
 });
 
-test('get nodes shows everything that is wrong with a node', async () => {
-  const node = { state: 'ready', labels: {}, unavailable: '', since: '', version: '' };
-  const fine = { restored: true, deferred: '', incompatible: false, drifted: [], failingProbes: [], notUndone: [] };
-  const views = {
-    nodes: Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [name, [{ ...node, node: name }]])),
-    status: {
-      a: [{ ...fine, node: 'a' }],
-      b: [{ ...fine, node: 'b', restored: false, drifted: ['/etc/motd'] }],
-      c: [{ ...fine, node: 'c', incompatible: true, deferred: 'failed twice' }],
-      d: [{ ...fine, node: 'd', failingProbes: [{ probe: 'app', reason: 'it says no' }] }],
-    },
-  };
-  expect((await cli(['get', 'nodes'], { views })).out).toMatch(
-    /^a +ready +0\nb +ready,degraded +1\nc +ready,incompatible,deferred +0\nd +ready,unhealthy \(app: it says no\) +0$/m,
-  );
-});
-
 test('get changes shows that a change is paused', async () => {
   const views = { changes: { c7: [changeView()] }, rollouts: { c7: [rolloutView({ paused: true })] } };
   expect((await cli(['get', 'changes'], { views })).out).toMatch(/^c7 +⏸ paused /m);

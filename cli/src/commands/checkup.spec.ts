@@ -122,6 +122,14 @@ describe('the doctor', () => {
         '2 problems found.',
       ),
     );
+    expect(closing({ unavailable: 'no answer in 5 s' })).toBe(
+      text(
+        '✖ unavailable          1 target cannot be used: n1 (no answer in 5 s)',
+        '                       → they get their config when that is over',
+        '',
+        '1 problem found.',
+      ),
+    );
     expect(closing({ failingProbes: [{ probe: 'app', reason: 'it says no' }] })).toBe(
       text(
         '✖ unhealthy            probes fail on 1 node: n1 (app: it says no)',

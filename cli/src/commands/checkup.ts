@@ -295,6 +295,7 @@ function behind(nodes: readonly NodeView[], statuses: readonly StatusView[]): Ch
     ...of(bad, 'degraded', 'rollback failed on NODES', ({ restored }) => !restored),
     ...of(bad, 'drifted', 'drift found on NODES', ({ drifted }) => drifted.length > 0),
     ...unreadable(statuses.filter(({ node }) => !gone.has(node))),
+    ...unavailable(statuses.filter(({ node }) => !gone.has(node))),
     ...unhealthy(statuses.filter(({ node }) => !gone.has(node))),
     ...notUndone(statuses.filter(({ node }) => !gone.has(node))),
     ...of(note, 'deferred', 'NODES will get the config later', ({ deferred }) => deferred !== ''),
@@ -314,6 +315,16 @@ function unreadable(statuses: readonly StatusView[]): Check[] {
       ? '1 node cannot read what it manages'
       : `${entries.length} nodes cannot read what they manage`;
   return [bad('unreadable', `${nodes}: ${few(entries)}`, 'fix this on the node')];
+}
+
+/** Targets that their appliers, which run elsewhere, cannot use now. */
+function unavailable(statuses: readonly StatusView[]): Check[] {
+  const entries = statuses.flatMap(({ node, unavailable: reason }) =>
+    reason === undefined ? [] : [`${node} (${reason})`],
+  );
+  if (entries.length === 0) return [];
+  const targets = count(entries.length, 'target');
+  return [bad('unavailable', `${targets} cannot be used: ${few(entries)}`, 'they get their config when that is over')];
 }
 
 function unhealthy(statuses: readonly StatusView[]): Check[] {

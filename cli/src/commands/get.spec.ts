@@ -1,4 +1,5 @@
 import type { ListedObject } from '#libs/client';
+import { REMOTE_APPLIER } from '#libs/contracts';
 import { cli, nodeView } from '../fakes.fixture.js';
 
 const stored = { object: 'app.tar', sha256: 'a'.repeat(64), bytes: 7, storedMs: 0, isWhole: true };
@@ -37,4 +38,30 @@ describe('a node that did not answer by the deadline of its lease', () => {
       unknown: true,
     });
   });
+});
+
+test('get nodes shows everything that is wrong with a node', async () => {
+  const node = { state: 'ready', labels: {}, unavailable: '', since: '', version: '' };
+  const fine = { restored: true, deferred: '', incompatible: false, drifted: [], failingProbes: [], notUndone: [] };
+  const views = {
+    nodes: {
+      ...Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [name, [{ ...node, node: name }]])),
+      f: [{ ...node, node: 'f', capabilities: [REMOTE_APPLIER] }],
+      k: [{ ...node, node: 'k', capabilities: [], unavailable: 'NotReady, cordoned' }],
+    },
+    status: {
+      a: [{ ...fine, node: 'a' }],
+      b: [{ ...fine, node: 'b', restored: false, drifted: ['/etc/motd'] }],
+      c: [{ ...fine, node: 'c', incompatible: true, deferred: 'failed twice' }],
+      d: [{ ...fine, node: 'd', failingProbes: [{ probe: 'app', reason: 'it says no' }] }],
+      f: [{ ...fine, node: 'f', unavailable: 'no answer in 5 s', deferred: 'unavailable: no answer in 5 s' }],
+      k: [{ ...fine, node: 'k' }],
+    },
+  };
+  expect((await cli(['get', 'nodes'], { views })).out).toMatch(
+    /^a +ready +0\nb +ready,degraded +1\nc +ready,incompatible,deferred +0\nd +ready,unhealthy \(app: it says no\) +0\nf/m,
+  );
+  expect((await cli(['get', 'nodes'], { views })).out).toMatch(
+    /^f +ready,unavailable: no answer in 5 s,deferred +0\nk +ready,NotReady,cordoned +0$/m,
+  );
 });

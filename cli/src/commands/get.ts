@@ -124,7 +124,9 @@ function nodeRow(node: NodeView, status: StatusView | undefined, lease: LeaseVie
   const { taken, restored, deferred, skipped, incompatible, drifted, failingProbes } = status;
   const unknown = lease?.because === 'unknown' && lease.phase !== 'released';
   const fields = { restored, deferred, unknown, skipped, incompatible, drifted, failingProbes };
-  return { ...node, ...(taken === undefined ? {} : { taken }), ...fields };
+  // The inventory knows this of Kubernetes Nodes, and the scheduler of targets.
+  const unavailable = status.unavailable ?? node.unavailable;
+  return { ...node, unavailable, ...(taken === undefined ? {} : { taken }), ...fields };
 }
 
 /** The changes of the merger, with the scheduler's view of their rollouts. */

@@ -1,7 +1,7 @@
 import type { FleetClient } from '#libs/client';
 import type { NodeProgress } from '#libs/contracts';
 import type { Session } from '../connection/session.js';
-import { ago, changeView, cli, NOW, PLAIN, rolloutView } from '../fakes.fixture.js';
+import { ago, ALL_WELL, changeView, cli, NOW, PLAIN, rolloutView } from '../fakes.fixture.js';
 import { status } from './status.js';
 
 const lost = (): Error => Object.assign(new Error('nats://fake does not answer'), { name: 'NoConnectionError' });
@@ -81,7 +81,7 @@ test('status lists pools by name for programs, too, and leaves out those that ar
   const pools = Object.fromEntries(
     ['worker', 'gone', 'canary', 'default'].map((pool) => [
       pool,
-      [{ pool, gone: pool === 'gone', members: 0, silent: 0, silentNodes: [], unhealthy: 0, unhealthyNodes: [] }],
+      [{ ...ALL_WELL, pool, members: 0, gone: pool === 'gone' }],
     ]),
   );
   const { out } = await cli(['status', '-o', 'json'], { views: { pools } });

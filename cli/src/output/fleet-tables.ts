@@ -1,5 +1,6 @@
 import {
   byAge,
+  REMOTE_APPLIER,
   type ChangeView,
   type KnownBadView,
   type NodeView,
@@ -172,11 +173,17 @@ const countText = (count = 0): string => (count === 0 ? '' : String(count));
 const driftCount = ({ drifted }: NodeRow, colours: Colours): string =>
   drifted === undefined ? '' : drifted.length === 0 ? '0' : colours.yellow(String(drifted.length));
 
+/** The words of Kubernetes about its Node, or what the applier of a target says. */
+const unavailability = ({ unavailable, capabilities }: Pick<NodeRow, 'unavailable' | 'capabilities'>): string[] => {
+  if (unavailable === '') return [];
+  return [capabilities.includes(REMOTE_APPLIER) ? `unavailable: ${unavailable}` : unavailable.replaceAll(', ', ',')];
+};
+
 /** As kubectl shows it, such as `Ready,SchedulingDisabled`: the state, then everything that is wrong with the node. */
-const nodeState = ({ state, unavailable, taken, ...status }: NodeRow): string =>
+const nodeState = ({ state, taken, ...status }: NodeRow): string =>
   [
     state,
-    ...(unavailable === '' ? [] : [unavailable.replaceAll(', ', ',')]),
+    ...unavailability(status),
     ...(taken === undefined
       ? []
       : [`taken by ${taken.owner}${taken.forMs === 0 ? '' : ` for ${durationText(taken.forMs)}`}`]),

@@ -1,5 +1,5 @@
 import { type KnownBadView, type LeaseView, type PlannedNode, type PoolView } from '#libs/contracts';
-import { ago, changeView, nodeView, NOW, PLAIN, rolloutView } from '../fakes.fixture.js';
+import { ago, ALL_WELL, changeView, nodeView, NOW, PLAIN, rolloutView } from '../fakes.fixture.js';
 import { configDiff } from '../commands/diff.js';
 import { eventLine } from '../commands/events.js';
 import { exitCodeOf, wordsOf } from './exit.js';
@@ -23,10 +23,7 @@ const pool = (name: string, part: Partial<PoolView> = {}): PoolView => ({
   drainMs: 600_000,
   drift: 'report',
   gone: false,
-  silent: 0,
-  silentNodes: [],
-  unhealthy: 0,
-  unhealthyNodes: [],
+  ...ALL_WELL,
   used: part.unavailable?.length ?? 0,
   ...part,
 });
@@ -249,6 +246,8 @@ test('the overview shows open changes first, then ended ones, the latest first',
           silentNodes: ['n1'],
           unhealthy: 6,
           unhealthyNodes: [{ node: 'n2', failingProbes: [{ probe: 'app', reason: 'it says no' }] }],
+          targetsUnavailable: 2,
+          unavailableTargets: [{ node: 'f1', reason: 'no answer in 5 s' }],
         }),
       ],
       ['old', pool('old', { gone: true, members: 0 })],
@@ -257,9 +256,10 @@ test('the overview shows open changes first, then ended ones, the latest first',
   };
   expect(overview(input, PLAIN)).toBe(
     text(
-      '2 nodes, 1 silent (n1), 6 unhealthy',
+      '2 nodes, 1 silent (n1), 2 unavailable, 6 unhealthy',
+      '  ! f1 is unavailable: no answer in 5 s',
       '  ! n2 is unhealthy: app: it says no',
-      '  5 more: list all with sluice get nodes',
+      '  6 more: list all with sluice get nodes',
       '',
       'POOL   NODES   UNAVAILABLE   WAITING',
       'edge   2       1 of 2        3',

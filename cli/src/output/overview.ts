@@ -46,8 +46,8 @@ export function overview(input: OverviewInput, colours: Colours): string {
 }
 
 /**
- * How many nodes there are, and how many are silent and unhealthy, added up over the pools, because each node is in one
- * pool.
+ * How many nodes there are, and how many are silent, unhealthy and unavailable, added up over the pools, because each
+ * node is in one pool.
  */
 export function fleetCounts({ pools }: Pick<OverviewInput, 'pools'>): {
   readonly total: number;
@@ -55,6 +55,8 @@ export function fleetCounts({ pools }: Pick<OverviewInput, 'pools'>): {
   readonly silentNodes: readonly string[];
   readonly unhealthy: number;
   readonly unhealthyNodes: PoolView['unhealthyNodes'];
+  readonly unavailable: number;
+  readonly unavailableTargets: PoolView['unavailableTargets'];
 } {
   const all = [...pools.values()];
   const sum = (of: (pool: PoolView) => number): number => all.reduce((total, pool) => total + of(pool), 0);
@@ -68,23 +70,32 @@ export function fleetCounts({ pools }: Pick<OverviewInput, 'pools'>): {
     unhealthy: sum(({ unhealthy }) => unhealthy),
     unhealthyNodes: all
       .flatMap(({ unhealthyNodes }) => unhealthyNodes)
-      .sort((a, b) => (a.node < b.node ? -1 : 1))
+      .sort(byName)
+      .slice(0, NODES_SHOWN),
+    unavailable: sum(({ targetsUnavailable }) => targetsUnavailable),
+    unavailableTargets: all
+      .flatMap(({ unavailableTargets }) => unavailableTargets)
+      .sort(byName)
       .slice(0, NODES_SHOWN),
   };
 }
 
+const byName = (a: { readonly node: string }, b: { readonly node: string }): number => (a.node < b.node ? -1 : 1);
+
 function fleetLine(input: OverviewInput, colours: Colours): string {
-  const { total, silent, silentNodes, unhealthy, unhealthyNodes } = fleetCounts(input);
+  const { total, silent, silentNodes, unhealthy, unhealthyNodes, unavailable, unavailableTargets } = fleetCounts(input);
   const more = silent > silentNodes.length ? ', …' : '';
   const parts = [
     count(total, 'node'),
     ...(silent === 0 ? [] : [`${colours.yellow(`${silent} silent`)} (${silentNodes.join(', ')}${more})`]),
+    ...(unavailable === 0 ? [] : [colours.yellow(`${unavailable} unavailable`)]),
     ...(unhealthy === 0 ? [] : [colours.yellow(`${unhealthy} unhealthy`)]),
   ];
-  const lines = unhealthyNodes.map(
-    ({ node, failingProbes }) => `  ${colours.yellow('!')} ${node} is unhealthy: ${failingText(failingProbes)}`,
-  );
-  const rest = unhealthy - unhealthyNodes.length;
+  const lines = [
+    ...unavailableTargets.map(({ node, reason }) => `${node} is unavailable: ${reason}`),
+    ...unhealthyNodes.map(({ node, failingProbes }) => `${node} is unhealthy: ${failingText(failingProbes)}`),
+  ].map((text) => `  ${colours.yellow('!')} ${text}`);
+  const rest = unhealthy - unhealthyNodes.length + (unavailable - unavailableTargets.length);
   const last = rest === 0 ? [] : [colours.dim(`  ${rest} more: list all with sluice get nodes`)];
   return [parts.join(', '), ...lines, ...last].join('\n');
 }
