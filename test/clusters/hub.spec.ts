@@ -80,8 +80,12 @@ describeOnClusters('the clusters of a hub', 3, (lean) => {
     expect(await Promise.all(roles.map((role) => role.source()))).toEqual([undefined, undefined]);
   });
 
-  test('a Cluster whose control plane is lost is silent, skipped, and picked up later', async () => {
+  test('a Cluster whose control plane is lost is unavailable, then silent, skipped, and picked up later', async () => {
     await fleet.ready('two', false);
+    await until(
+      async () => (await fleet.cli('why', 'two.fleet')).stdout.includes('unavailable: the control plane is not ready'),
+      'it says why it is unavailable',
+    );
     await fleet.untilNodes({ 'one.fleet': 'ready', 'two.fleet': 'silent' });
     expect(await fleet.apply(config('2'))).toMatchObject({ code: 0 });
     await has(one, '2');
