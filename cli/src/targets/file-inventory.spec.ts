@@ -1,4 +1,5 @@
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import promises from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SILENT } from '#libs/process';
@@ -104,4 +105,24 @@ it('shares its targets with copies whose files have the same name', async () => 
   await until(() => errors.length === 1, 'the other name is noticed');
   expect(errors[0]).toContain('name was edge when this applier started, and is core now: restart it');
   expect(lists).toHaveLength(2);
+});
+
+it('looks at the list each time, and at a hundred of the files that it refers to', async () => {
+  const passwords = Array.from({ length: 250 }, (_, i) => `password-${i}`);
+  for (const name of passwords) writeFileSync(join(folder, name), 'first');
+  const functions = passwords.map((passwordFile, i) => ({ name: `cnf-${i}`, url: `https://cnf-${i}`, passwordFile }));
+  writeFileSync(file, JSON.stringify({ functions }));
+  const looked: string[] = [];
+  const { stat } = promises;
+  const spy = jest.spyOn(promises, 'stat').mockImplementation((path) => {
+    looked.push(String(path));
+    return stat(path);
+  });
+  const { lists } = begin();
+  await until(() => new Set(looked).size === 251, 'it has looked at all');
+  const looks = looked.join(' ').split(file).slice(1, 4);
+  expect(looks.map((others) => others.split(' ').filter((path) => path !== '').length)).toEqual([100, 100, 50]);
+  writeFileSync(join(folder, 'password-249'), 'second');
+  await until(() => lists.at(-1)?.includes('cnf-249 second'), 'the last one is noticed');
+  spy.mockRestore();
 });

@@ -23,6 +23,8 @@ export interface FileInventoryOptions<T> {
 }
 
 const LOOK_MS = 2_000;
+/** How many of the files that entries refer to are looked at each time. A thousand would cost one percent of a core. */
+const LOOKED_AT_ONCE = 100;
 
 /** An inventory that is a file. Throws UsageError if the file is wrong now. Later, the last good one stays. */
 export function fileInventory<T>(options: FileInventoryOptions<T>): Inventory {
@@ -51,6 +53,8 @@ class FileReading<T> {
   /** What each file looked like just before it was read. Files that could not be read may be repaired. */
   private readonly seen = new Map<string, string>();
   private last: readonly T[] | undefined;
+  /** The place of the file to look at next, after that of the inventory itself. */
+  private next = 0;
   private timer: NodeJS.Timeout | undefined;
   private isStopped = false;
 
@@ -91,8 +95,17 @@ class FileReading<T> {
     if (!this.isStopped) this.timer = setTimeout(() => void this.look(), this.options.lookMs ?? LOOK_MS).unref();
   }
 
+  private due(): readonly string[] {
+    const [own = this.options.file, ...others] = this.seen.keys();
+    const due = others.slice(this.next, this.next + LOOKED_AT_ONCE);
+    this.next += LOOKED_AT_ONCE;
+    if (this.next >= others.length) this.next = 0;
+    return [own, ...due];
+  }
+
   private async look(): Promise<void> {
-    for (const [path, before] of this.seen) {
+    for (const path of this.due()) {
+      const before = this.seen.get(path);
       const now = await stat(path).catch(() => undefined);
       if (this.isStopped) return;
       if (looksOf(now) === before) continue;
