@@ -88,6 +88,27 @@ describe('a fragment with a binding to a field', () => {
     expect([dataOf(one, 'n0'), dataOf(one, 'n1')]).toEqual([[{ value: 'eu' }], [{ value: 'us' }]]);
   });
 
+  it('is computed again for all nodes only if something has changed', () => {
+    const { one, last } = bound();
+    let before = wanted(one);
+    expect(wanted(one)).toBe(before);
+    one.announces('n0', { capabilities: CAPABILITIES, labels: { zone: 'z-n0' } });
+    one.quiet();
+    expect(wanted(one)).toBe(before);
+    for (const [what, change] of [
+      ['a join', () => one.starts(['n2']).announces('n2', { capabilities: CAPABILITIES, labels: { zone: 'z-n2' } })],
+      ['other labels', () => one.announces('n1', { capabilities: CAPABILITIES, labels: { zone: 'moved' } })],
+      ['a value', () => one.rolls([values('n0', last['n0'] ?? '', is('ap'))], read)],
+      ['a commit', () => one.allApply()],
+    ] as const) {
+      change();
+      one.quiet();
+      expect([what, wanted(one) === before]).toEqual([what, false]);
+      expect(wanted(one)).toEqual(wantedValues(one.newMerger().state));
+      before = wanted(one);
+    }
+  });
+
   it('gets a new value in a rollout of the affected node only', () => {
     const { one, last } = bound();
     const moved = one.rolls([values('n1', last['n1'] ?? '', is('ap'))], read);

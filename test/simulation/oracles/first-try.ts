@@ -53,6 +53,9 @@ export function firstTry(): Oracle {
         for (const some of tries.values())
           for (const one of some)
             if (one.lease === fact.lease) one.failed ??= isFailure(fact, report?.untouched === true);
+      // A node that was unknown may say later that it has never begun.
+      if (fact.type === 'node.reported' && fact.untouched === true)
+        for (const some of tries.values()) for (const one of some) if (one.lease === fact.lease) one.failed = false;
     },
   };
 }

@@ -134,8 +134,24 @@ export interface WantedValues {
 
 const NO_NAMES: ReadonlyMap<string, string> = new Map();
 
-/** The nodes that have bindings to fields, or had. Those whose values another source has published are left out. */
+/** A cache that is derived from the fold. It is not part of the fold. */
+const WANTED = new WeakMap<State, { readonly basis: string; readonly wanted: readonly WantedValues[] }>();
+
+/**
+ * The nodes that have bindings to fields, or had. Those whose values another source has published are left out. It is
+ * the same list as before if nothing has changed, because the shell calls this all the time, for all nodes.
+ */
 export function wantedValues(state: State): readonly WantedValues[] {
+  const { cursor, generation, nodesVersion, openChanges } = state;
+  const basis = `${cursor.get()} ${generation.get()} ${nodesVersion.get()} ${[...openChanges].join()}`;
+  const cached = WANTED.get(state);
+  if (cached?.basis === basis) return cached.wanted;
+  const wanted = wantedNow(state);
+  WANTED.set(state, { basis, wanted });
+  return wanted;
+}
+
+function wantedNow(state: State): readonly WantedValues[] {
   const open = [...state.openChanges].flatMap((name) => state.changes.get(name) ?? []);
   const openIds = open.flatMap(({ source, apply, delete: gone }) =>
     [...apply, ...gone].filter(isValues).map((ref) => ({ source, id: fragmentId(ref) })),

@@ -36,6 +36,10 @@ export class BoundValueChanges implements OnModuleInit, OnModuleDestroy {
   private readonly store: BoundValueStore;
   /** As the bucket had it last. */
   private readonly read = new Map<string, readonly BoundValue[]>();
+  /** What is wanted, as it was compared last with what was read. */
+  private compared: readonly WantedValues[] | undefined;
+  /** Whether something was read that was not compared yet. */
+  private hasRead = false;
   /** The ids of what this copy has published last. The merger may not have read it yet. */
   private published = new Set<string>();
   /** What was read and is not published yet. */
@@ -78,12 +82,16 @@ export class BoundValueChanges implements OnModuleInit, OnModuleDestroy {
     this.timer = undefined;
     this.read.clear();
     this.published.clear();
+    this.compared = undefined;
   }
 
   private async watch(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
-        await this.store.watch(signal, ({ node, values }) => void this.read.set(node, values));
+        await this.store.watch(signal, ({ node, values }) => {
+          this.read.set(node, values);
+          this.hasRead = true;
+        });
       } catch (error) {
         if (!signal.aborted) this.logger.warn({ error }, 'the values of bindings cannot be followed; trying again');
       }
@@ -120,6 +128,9 @@ export class BoundValueChanges implements OnModuleInit, OnModuleDestroy {
   private async look(): Promise<void> {
     try {
       const wanted = await this.ledger.query(wantedValues);
+      if (wanted === this.compared && !this.hasRead && this.news.text === EMPTY) return;
+      this.compared = wanted;
+      this.hasRead = false;
       // What the watch has shown may be outdated. It only says when and where to look.
       const shown = wanted.map((one) => newValuesOf(one, this.read.get(one.node) ?? []));
       if (!this.isQuiet(JSON.stringify(shown.filter((one) => one !== undefined)))) return;
