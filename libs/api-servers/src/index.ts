@@ -1,4 +1,5 @@
 export { findKubeBinaries, whyNoKubeBinaries, type KubeBinaries } from './binaries.js';
+export { etcdIn, isReady, kubeconfigText, socketIn, startApiServer, writeSecrets } from './control-plane.js';
 export { findKubectl, whyNoKubectl } from './kubectl.js';
 export { whyNoGo } from './go.js';
 export { GO_SETTINGS } from './modules.js';

@@ -1,15 +1,19 @@
-import { generateKeyPairSync, randomBytes } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort, Guard } from '#libs/process';
-import { findKubeBinaries, type KubeBinaries } from './binaries.js';
+import { Guard } from '#libs/process';
+import { findKubeBinaries } from './binaries.js';
+import {
+  etcdIn,
+  kubeconfigText,
+  socketIn,
+  startApiServer,
+  writeSecrets,
+  type ApiServerOptions,
+} from './control-plane.js';
 import { KubeApi, type KubeAccess } from './kube-api.js';
-import { Program } from './program.js';
-
-/** Another process may take the port between finding it and listening on it. */
-const PORT_TRIES = 5;
+import type { Program } from './program.js';
 
 /** The groups that are served. An API server without the others starts faster and takes less memory. */
 const GROUPS = [
@@ -32,6 +36,15 @@ const GROUPS = [
   'policy/v1',
 ];
 
+const SERVED = ['api/all=false', ...GROUPS.map((group) => `${group.includes('/') ? '' : 'api/'}${group}=true`)];
+const ARGS = [
+  // Nothing creates service accounts here.
+  '--disable-admission-plugins=ServiceAccount',
+  '--enable-priority-and-fairness=false',
+  '--profiling=false',
+  `--runtime-config=${SERVED.join(',')}`,
+];
+
 /** One API server without controllers: what they would do, its user does. */
 export class LeanCluster {
   readonly api: KubeApi;
@@ -49,15 +62,7 @@ export class LeanCluster {
 
   /** The content of an administrator's kubeconfig, or of somebody else's, or through another address. */
   kubeconfig(instead: Partial<KubeAccess> = {}): string {
-    const { server, ca, token } = { ...this.access, ...instead };
-    return JSON.stringify({
-      apiVersion: 'v1',
-      kind: 'Config',
-      'current-context': 't',
-      clusters: [{ name: 't', cluster: { server, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }],
-      users: [{ name: 'u', user: { token } }],
-      contexts: [{ name: 't', context: { cluster: 't', user: 'u' } }],
-    });
+    return kubeconfigText({ ...this.access, ...instead });
   }
 }
 
@@ -86,20 +91,29 @@ export class LeanClusters {
     const { signal } = options;
     const etcd = etcdIn(folder, binaries).start();
     guard.watch([etcd.pid]);
-    const clusters: LeanCluster[] = [];
+    const started: Program[] = [];
+    const onStart = (program: Program): void => {
+      started.push(program);
+      guard.watch([etcd, ...started].filter(({ isAlive }) => isAlive).map(({ pid }) => pid));
+    };
     try {
-      await etcd.untilReady(() => existsSync(join(folder, 'e.sock')), signal);
+      await etcd.untilReady(() => existsSync(socketIn(folder)), signal);
       const token = await writeSecrets(folder);
-      const starting = Array.from({ length: count }, (_, i) => startServer({ folder, binaries, token, signal }, i));
-      for (const one of await Promise.allSettled(starting)) {
-        if (one.status === 'rejected') throw one.reason as Error;
-        clusters.push(one.value);
-        guard.watch([etcd.pid, ...clusters.map(({ program }) => program.pid)]);
-      }
+      const failing = new AbortController();
+      const either = AbortSignal.any([failing.signal, ...(signal === undefined ? [] : [signal])]);
+      const starting = Array.from({ length: count }, (_, i) =>
+        startServer({ folder, binaries, token, signal: either, i, onStart }).catch((error: unknown) => {
+          failing.abort(error);
+          throw error;
+        }),
+      );
+      // Also those that another one has made fail have ended then.
+      await Promise.allSettled(starting);
+      failing.signal.throwIfAborted();
+      const clusters = await Promise.all(starting);
       return new LeanClusters(folder, guard, etcd, clusters);
     } catch (error) {
-      for (const { program } of clusters) await program.end();
-      await etcd.end();
+      for (const program of [...started, etcd]) await program.end();
       guard.close();
       await rm(folder, { recursive: true, force: true });
       throw error;
@@ -117,99 +131,20 @@ export class LeanClusters {
   }
 }
 
-interface Common {
-  readonly folder: string;
-  readonly binaries: KubeBinaries;
-  readonly token: string;
-  readonly signal: AbortSignal | undefined;
-}
-
-async function startServer({ folder, binaries, token, signal }: Common, i: number): Promise<LeanCluster> {
-  const own = join(folder, `c${i}`);
-  await mkdir(own);
-  for (let tries = 1; ; tries += 1) {
-    const port = await freePort();
-    const program = serverIn({ folder, own, binaries, port, i }).start();
-    try {
-      // It writes the certificate first: once the key exists, the certificate is complete.
-      await program.untilReady(() => existsSync(join(own, 'apiserver.key')), signal);
-      const ca = readFileSync(join(own, 'apiserver.crt'), 'utf8');
-      const cluster = new LeanCluster({ server: `https://127.0.0.1:${port}`, token, ca }, program);
-      await program.untilReady(() => isReady(cluster.access), signal);
-      return cluster;
-    } catch (error) {
-      await program.end();
-      if (tries < PORT_TRIES && (error as Error).message.includes('already in use')) continue;
-      throw error;
-    }
-  }
-}
-
-async function isReady(access: KubeAccess): Promise<boolean> {
-  const api = new KubeApi(access, 1_000);
-  try {
-    return (await api.call('GET', '/readyz')).code === 200;
-  } catch {
-    return false;
-  } finally {
-    api.close();
-  }
-}
-
-const etcdIn = (folder: string, { etcd }: KubeBinaries): Program =>
-  new Program(folder, etcd, [
-    '--name=t',
-    `--data-dir=${join(folder, 'etcd')}`,
-    '--unsafe-no-fsync',
-    '--log-level=warn',
-    `--listen-client-urls=unix://${join(folder, 'e.sock')}`,
-    '--advertise-client-urls=http://127.0.0.1:2379',
-    '--listen-peer-urls=http://127.0.0.1:0',
-    '--initial-advertise-peer-urls=http://127.0.0.1:2380',
-    '--initial-cluster=t=http://127.0.0.1:2380',
-  ]);
-
-function serverIn(of: {
-  readonly folder: string;
-  readonly own: string;
-  readonly binaries: KubeBinaries;
-  readonly port: number;
+type Common = Pick<ApiServerOptions, 'folder' | 'binaries' | 'token' | 'signal'>;
+interface Numbered {
   readonly i: number;
-}): Program {
-  const served = ['api/all=false', ...GROUPS.map((group) => `${group.includes('/') ? '' : 'api/'}${group}=true`)];
-  return new Program(of.own, of.binaries.apiServer, [
-    `--etcd-servers=unix://${join(of.folder, 'e.sock')}`,
-    `--etcd-prefix=/c${of.i}`,
-    '--bind-address=127.0.0.1',
-    '--advertise-address=127.0.0.1',
-    `--secure-port=${of.port}`,
-    `--cert-dir=${of.own}`,
-    '--endpoint-reconciler-type=none',
-    '--service-cluster-ip-range=10.0.0.0/24',
-    '--authorization-mode=RBAC',
-    '--anonymous-auth=false',
-    `--token-auth-file=${join(of.folder, 'tokens.csv')}`,
-    '--service-account-issuer=https://kubernetes.default.svc',
-    `--service-account-key-file=${join(of.folder, 'sa.key')}`,
-    `--service-account-signing-key-file=${join(of.folder, 'sa.key')}`,
-    // Nothing creates service accounts here.
-    '--disable-admission-plugins=ServiceAccount',
-    '--enable-priority-and-fairness=false',
-    '--profiling=false',
-    `--runtime-config=${served.join(',')}`,
-  ]);
+  readonly onStart: (program: Program) => void;
 }
 
-async function writeSecrets(folder: string): Promise<string> {
-  const { privateKey } = generateKeyPairSync('rsa', {
-    modulusLength: 2048,
-    privateKeyEncoding: { type: 'pkcs1', format: 'pem' },
-    publicKeyEncoding: { type: 'spki', format: 'pem' },
+async function startServer({ i, onStart, ...common }: Common & Numbered): Promise<LeanCluster> {
+  const own = join(common.folder, `c${i}`);
+  await mkdir(own);
+  const { program, access } = await startApiServer({
+    ...common,
+    own,
+    onStart,
+    args: [...ARGS, `--etcd-prefix=/c${i}`],
   });
-  await writeFile(join(folder, 'sa.key'), privateKey, { mode: 0o600 });
-  const token = randomBytes(16).toString('hex');
-  // The second user may only read.
-  const lines = [`${token},admin,1,system:masters`, `${token}-viewer,viewer,2,viewers`];
-  await writeFile(join(folder, 'tokens.csv'), `${lines.join('\n')}\n`, { mode: 0o600 });
-  return token;
+  return new LeanCluster(access, program);
 }

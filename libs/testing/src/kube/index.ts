@@ -1,5 +1,5 @@
 export { ApiGate, type GateMode } from './api-gate.js';
-export { KubeApi, LeanCluster, LeanClusters, type KubeObject } from '#libs/api-servers';
+export { KubeApi, kubeconfigText, LeanCluster, LeanClusters, type KubeObject } from '#libs/api-servers';
 export { KubeCluster } from './cluster.js';
 export { KubeScene, nodePath, podPath, type PodFields } from './scene.js';
 export { Kubelet, NEVER_ENDS } from './kubelet.js';

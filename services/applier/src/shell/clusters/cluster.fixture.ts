@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Config, ConfigEntry } from '#libs/contracts';
-import type { KubeObject, LeanCluster } from '#libs/testing';
+import { kubeconfigText, type KubeObject, type LeanCluster } from '#libs/testing';
 import { MemoryNodeBus } from '../../testing/memory-node-bus.js';
 import { SILENT } from '../../core/index.js';
 import { AT_ONCE, MemoryJournals } from '../targets/device.fixture.js';
@@ -67,15 +67,7 @@ export const configMapPath = (name: string): string => `/api/v1${DEFAULT}/config
 export const deploymentPath = (name: string): string => `/apis/apps/v1${DEFAULT}/deployments/${name}`;
 
 /** The gate speaks plain HTTP, and knows the token. */
-export const plainKubeconfig = (server: string): string =>
-  JSON.stringify({
-    apiVersion: 'v1',
-    kind: 'Config',
-    'current-context': 't',
-    clusters: [{ name: 't', cluster: { server, 'insecure-skip-tls-verify': true } }],
-    users: [{ name: 'u', user: { token: 'unused' } }],
-    contexts: [{ name: 't', context: { cluster: 't', user: 'u' } }],
-  });
+export const plainKubeconfig = (server: string): string => kubeconfigText({ server, ca: '', token: 'unused' });
 
 /** One cluster, and the applier that serves it, on a bus in memory. */
 export class ClusterScene {
