@@ -156,6 +156,18 @@ const PLANS_ONCE_FAILED: readonly Plan[] = [
         'two-owners:1+2+10+26',
     ),
   },
+  {
+    seed: 11_181,
+    nodes: 2,
+    copies: 2,
+    minutes: 6,
+    patient: false,
+    kubernetes: false,
+    actors: actorsOf(
+      'changes:0+1+2+3+5,flapping-probes:0,bad-post,lost-heartbeats,rollbacks:0+1,changing-probes:0,' +
+        'unreachable-targets:0+1,away-together:0+1,moved-targets:0+1+4+5',
+    ),
+  },
 ];
 const SEEDS = Number(process.env['SLUICE_SIM_SEEDS'] ?? 2_000);
 const FROM = 10_000;

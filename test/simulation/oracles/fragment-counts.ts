@@ -15,7 +15,7 @@ export const fragmentCounts: Oracle = {
 function check(world: World, view: FragmentView): void {
   const { fragment, gone, counts, rolling, inSync } = view;
   if (fragment === undefined || counts === undefined) return;
-  if (gone) return checkGone(world, fragment, counts.nodes - counts.upToDate);
+  if (gone) return checkGone(world, view, fragment);
   const fail = (text: string): never => {
     throw new Violation(`${fragment.kind}/${fragment.name} ${text}: ${JSON.stringify({ ...counts, rolling, inSync })}`);
   };
@@ -41,19 +41,36 @@ function check(world: World, view: FragmentView): void {
   if (inSync && lacking !== undefined) fail(`is not on ${lacking}`);
 }
 
-function checkGone(world: World, { kind, name: of }: Fragment, left: number): void {
-  const holders = [...world.nodes.values()].filter((node) => {
-    const isHere = node.alive && world.bus.view('nodes', nodeToken(node.name))?.state !== 'gone';
-    // A rollout that has not ended may give it to the node again.
-    if ((world.bus.view('status', nodeToken(node.name))?.change ?? '') !== '') return false;
-    const entries = world.bus.everConfig({ node: node.name, hash: node.journal.inForce })?.fragments ?? [];
-    return isHere && entries.some((entry) => entry.kind === kind && entry.name === of);
+function checkGone(world: World, { counts, stillOn }: FragmentView, { kind, name: of }: Fragment): void {
+  const fail = (text: string): never => {
+    throw new Violation(`${kind}/${of} is deleted, and ${text}`);
+  };
+  const left = (counts?.nodes ?? 0) - (counts?.upToDate ?? 0);
+  if (Math.min(left, MOST_NAMED) !== stillOn.length) fail(`names ${stillOn.join()} of ${left}`);
+  const has = (node: string): boolean => {
+    const hash = world.nodes.get(node)?.journal.inForce ?? '';
+    const entries = world.bus.everConfig({ node, hash })?.fragments ?? [];
+    return entries.some((entry) => entry.kind === kind && entry.name === of);
+  };
+  const status = (node: string) => world.bus.view('status', nodeToken(node));
+  // Also on a machine that is switched off: it may come back. A rollout that has not ended may give it to a node again.
+  const holders = [...world.nodes.keys()].filter((node) => {
+    const isHere = world.bus.view('nodes', nodeToken(node))?.state !== 'gone';
+    return isHere && (status(node)?.change ?? '') === '' && has(node);
   });
-  if (left < holders.length)
-    throw new Violation(
-      `${kind}/${of} is deleted, and is on ${holders.map(({ name }) => name).join()}, not on ${left}`,
-    );
+  const missed = left <= MOST_NAMED ? holders.filter((node) => !stillOn.includes(node)) : [];
+  if (left < holders.length || missed.length > 0) fail(`is on ${holders.join()}, not on ${stillOn.join()} (${left})`);
+  // What a node has that is known to have all of its config is known.
+  const free = stillOn.find((node) => {
+    const { hash, desired, restored, change } = status(node) ?? {};
+    const isKnown = hash === world.nodes.get(node)?.journal.inForce && restored === true && change === '';
+    return isKnown && hash === desired && !has(node);
+  });
+  if (free !== undefined) fail(`is not on ${free}, which has all of its config`);
 }
+
+/** How many nodes a view names. */
+const MOST_NAMED = 10;
 
 const isFor = ({ spec }: Fragment, labels: Readonly<Record<string, string>>): boolean => {
   const { matchLabels = {} } = (spec?.['nodeSelector'] ?? {}) as { readonly matchLabels?: Record<string, string> };

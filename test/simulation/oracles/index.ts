@@ -3,6 +3,7 @@ import { boundValues } from './bound-values.js';
 import { budget } from './budget.js';
 import { knownBad } from './known-bad.js';
 import { cordons, knownNodes, podBudgets } from './cordons.js';
+import { deletedFragments } from './deleted-fragments.js';
 import { drainedFirst } from './drained-first.js';
 import { firstTry } from './first-try.js';
 import { fragmentCounts } from './fragment-counts.js';
@@ -64,6 +65,7 @@ export const newOracles = (): readonly Oracle[] => [
   keptConfigs,
   ended(),
   fragmentCounts,
+  deletedFragments(),
   trueViews,
   recovery,
 ];

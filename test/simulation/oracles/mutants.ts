@@ -1,4 +1,4 @@
-import type { Fact, Reason } from '#libs/contracts';
+import type { Fact, FragmentCounts, FragmentView, Reason } from '#libs/contracts';
 import { drainCore, type State as DrainState } from '../../../services/drain/src/core/index.js';
 import type { State as MergerState } from '../../../services/merger/src/core/index.js';
 import type { State as SchedulerState } from '../../../services/scheduler/src/core/index.js';
@@ -36,6 +36,15 @@ const misreads = (service: string, misread: (fact: Fact) => Fact | undefined) =>
   }));
 const overlooks = (service: string, type: Fact['type']) =>
   misreads(service, (fact) => (fact.type === type ? undefined : fact));
+/** Changes what the merger shows of deleted fragments. */
+const showsDeleted = (change: (view: FragmentView, counts: FragmentCounts, nodes: readonly string[]) => FragmentView) =>
+  altering('merger', (core) => ({
+    view: (state, key) => {
+      const view = core.view(state, key) as FragmentView | undefined;
+      if (view?.gone !== true || view.counts === undefined) return view;
+      return change(view, view.counts, [...(state as MergerState).nodes.keys()]);
+    },
+  }));
 const neverKnownBad = (service: string) =>
   misreads(service, (fact) => (fact.type === 'config.judged' ? { ...fact, knownBad: false } : fact));
 
@@ -141,6 +150,24 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'the merger does not count what nodes report at the end of a lease',
     caughtBy: 'fragment counts',
     service: overlooks('merger', 'node.lease.settled'),
+  },
+  {
+    name: 'the merger names no node that still has a deleted fragment',
+    caughtBy: 'deleted fragments',
+    service: showsDeleted((view, counts) => ({
+      ...view,
+      stillOn: [],
+      counts: { ...counts, upToDate: counts.nodes },
+    })),
+  },
+  {
+    name: 'the merger names a node that has dropped a deleted fragment',
+    caughtBy: 'fragment counts',
+    service: showsDeleted((view, counts, [node = '']) => ({
+      ...view,
+      stillOn: [node],
+      counts: { ...counts, upToDate: counts.nodes - 1 },
+    })),
   },
   {
     name: 'the merger does not notice that a node is silent',

@@ -27,6 +27,8 @@ export interface Oracle {
   /** The applier of a node hangs or is killed in the middle of a change. */
   onGone?(world: World, node: SimNode): void;
   onAnswer?(world: World, input: object, answer: Answer): void;
+  /** A view was written. */
+  onView?(world: World, key: ViewKey): void;
   /** A Node object was written by this writer. */
   onNodeWrite?(world: World, before: NodeObject, after: NodeObject, by: Writer): void;
   /** An object that drains pause was written by this writer. */
@@ -224,6 +226,7 @@ export class World extends Surroundings {
 
   private onView(key: ViewKey): void {
     const { bucket } = key;
+    this.observe((oracle) => oracle.onView?.(this, key));
     if (bucket !== 'leases' && bucket !== 'status') return;
     if (this.strikes(this.conditions.pushLost, 'lost-pushes')) return;
     const node = this.nodes.get(nodeOfToken(key.key));
