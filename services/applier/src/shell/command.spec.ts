@@ -9,6 +9,19 @@ test('returns the whole output of a command, even if many end at once', async ()
   expect(results.filter(({ passed, output }) => !passed || output !== lines)).toEqual([]);
 });
 
+test('a command gets the environment without the settings of the applier, which have credentials', async () => {
+  const before = { ...process.env };
+  Object.assign(process.env, { NATS_PASSWORD: 'secret', SLUICE_TOKEN: 'secret', OTHER: 'kept' });
+  try {
+    const { output } = await runCommand(['env'], limits());
+    const names = output.split('\n').map((line) => line.split('=')[0]);
+    expect(names.filter((name) => /^(NATS|SLUICE)_/.test(name ?? ''))).toEqual([]);
+    expect([names.includes('PATH'), output.includes('OTHER=kept')]).toEqual([true, true]);
+  } finally {
+    process.env = before;
+  }
+});
+
 test('does not wait for processes that a command leaves running', async () => {
   const { passed, output } = await runCommand(['sh', '-c', 'echo said; sleep 600 & echo $!'], limits());
   const [line, pid] = output.split('\n');

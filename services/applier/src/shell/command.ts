@@ -110,12 +110,16 @@ function started(
   notRun: (error: Error) => void,
 ): ChildProcess | undefined {
   try {
-    return spawn(command, rest, { cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    return spawn(command, rest, { cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'], env: withoutSettings() });
   } catch (error) {
     notRun(error as Error);
     return undefined;
   }
 }
+
+/** The environment without the settings of the applier: a command of a fragment must not get its credentials. */
+const withoutSettings = (): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(NATS|SLUICE)_/.test(name)));
 
 function killGroup(pid: number | undefined): void {
   if (pid === undefined) return;

@@ -57,7 +57,7 @@ const OBSTACLES: readonly (readonly [
       chmodSync(host.path('own'), 0o4755);
     },
     'content differs',
-    '/own with mode 4755 needs --allow-setuid on this node: setuid, setgid and file capabilities let others act as the owner',
+    '/own has mode 4755, and needs --allow-setuid on this node: setuid, setgid and file capabilities let others act as the owner',
     OWN,
   ],
 ];
@@ -78,7 +78,7 @@ describe('drift that the node refuses to correct', () => {
       const path = String(entry.spec['path']);
       expect(await host.bus.roll(config(OWN, FOLDER))).toMatchObject({ verdict: 'applied' });
       put();
-      await drifted(`${path}: ${how}, and cannot be corrected: ${reason}`);
+      await drifted(`${path}: ${how}, and cannot be corrected: ${reason.replace(`${path} `, '')}`);
       expect((await answerOf(entry)).found).toMatchObject([{ path, refused: reason }]);
       const refused = { verdict: 'failed', restored: true, reason: expect.stringContaining(reason) as string };
       expect(await host.bus.roll(config(OWN, FOLDER), { kind: 'repair' })).toMatchObject(refused);

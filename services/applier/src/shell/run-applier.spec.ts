@@ -153,7 +153,7 @@ describe('what exists at a path', () => {
       [file('/folder', 'x'), '/folder is a directory'],
       [file('/new', 'x', '4755'), 'mode 4755 needs --allow-setuid on this node'],
       [file('/own', 'ours', '2755'), 'mode 2755 needs --allow-setuid on this node'],
-      [file('/su', 'x'), '/su with mode 4755 needs --allow-setuid on this node'],
+      [file('/su', 'x'), '/su has mode 4755, and needs --allow-setuid on this node'],
       [file('/var/state/x', 'x'), '/var/state/x is in the state folder of the applier'],
     ];
     const entries = refusals.map(([entry]) => entry);

@@ -103,6 +103,13 @@ export class SmallDisk {
     };
   }
 
+  /** From now on, nothing can be written to it. */
+  makeReadOnly(): void {
+    const argv = ['-t', String(this.holder.pid), '-m', 'mount', '-o', 'remount,ro', this.folder];
+    const { status } = spawnSync('nsenter', argv, { env: ENV, stdio: ['ignore', 2, 2] });
+    if (status !== 0) throw new Error(`${this.folder} cannot be made read-only`);
+  }
+
   read(name: string): string {
     return readFileSync(join(this.path, name), 'utf8');
   }

@@ -85,3 +85,19 @@ const whyNoDisk = whyNoSmallDisk('tmpfs');
     await disk.end();
   }
 });
+
+(whyNoDisk === undefined ? it : it.skip)(
+  'says that the file system is read-only, not that a folder is missing',
+  async () => {
+    const disk = await SmallDisk.mount('tmpfs', 64);
+    try {
+      disk.makeReadOnly();
+      for (const folder of ['state', 'of/node'])
+        await expect(StateFolder.open(join(disk.path, folder))).rejects.toThrow(
+          `${join(disk.path, folder)}: the file system is read-only: make it writable, or name another folder with --state`,
+        );
+    } finally {
+      await disk.end();
+    }
+  },
+);

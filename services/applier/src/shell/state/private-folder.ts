@@ -1,5 +1,6 @@
+import { existsSync } from 'node:fs';
 import { chmod, lstat, mkdir, readdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { CONFIGS } from './own-file.js';
 import { StateError } from './state-error.js';
 
@@ -12,7 +13,7 @@ const OTHERS_WRITE = 0o022;
  * folder for other things that other users may write to.
  */
 export async function makePrivate(path: string): Promise<void> {
-  await mkdir(path, { recursive: true, mode: PRIVATE });
+  await makeFolders(path);
   const names = await readdir(path);
   const { uid, mode } = await stat(path);
   refuseOther(path, uid);
@@ -37,4 +38,17 @@ function refuseOther(path: string, uid: number): void {
     path,
     `this belongs to the user ${uid}, and the applier runs as ${own}: that user could make a rollback write anything. Check what is in the state folder, then run chown -R ${own} on it, or give the applier its own folder with --state`,
   );
+}
+
+/** Node.js says that there is no such folder if the file system is read-only, so one mkdir gives the real error. */
+async function makeFolders(path: string): Promise<void> {
+  try {
+    await mkdir(path, { recursive: true, mode: PRIVATE });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    let missing = path;
+    while (!existsSync(dirname(missing))) missing = dirname(missing);
+    await mkdir(missing, { mode: PRIVATE });
+    throw error;
+  }
 }

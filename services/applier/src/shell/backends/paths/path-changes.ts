@@ -74,11 +74,11 @@ const present = ({ mode, uid, gid }: DesiredAttributes): Partial<Attributes> => 
   ...(gid === undefined ? {} : { gid }),
 });
 
-/** The file has other hard links, which would keep the old content. */
-export const severalNames = (path: string, links: number): RefusedError =>
+/** The file has other hard links, which would keep the old content. Only a File can say that this is intended. */
+export const severalNames = (path: string, links: number, isFile = true): RefusedError =>
   new RefusedError(
     'node',
-    `${path} has ${links} hard links, and the others would keep the old content: if that is intended, set \`hardLinks: break\``,
+    `${path} has ${links} hard links, and the others would keep the old content: if that is intended, ${isFile ? 'set `hardLinks: break`' : 'remove this one first'}`,
   );
 
 /** Restores a file. `content` is undefined if only its attributes have changed. */

@@ -131,10 +131,11 @@ const isReplaced = (target: CheckedPath, read: PathReading): boolean =>
 /** Without these, a rollback could not restore what exists now. */
 async function assertRestorable(surroundings: Surroundings, target: CheckedPath, { now }: PathReading): Promise<void> {
   const { path, desired, follow = false } = target;
-  if (now.state === 'file' && now.links > 1 && desired.breaksLinks !== true) throw severalNames(path, now.links);
-  if ('mode' in now && isPrivileged(now.mode)) assertAllowed(surroundings, `${path} with mode ${octal(now.mode)}`);
+  if (now.state === 'file' && now.links > 1 && desired.breaksLinks !== true)
+    throw severalNames(path, now.links, target.content !== undefined);
+  if ('mode' in now && isPrivileged(now.mode)) assertAllowed(surroundings, `${path} has mode ${octal(now.mode)}, and`);
   const { extra } = await fileAt(surroundings.root, path, { full: true, follow });
-  if (extra?.xattrs?.[CAPABILITIES] !== undefined) assertAllowed(surroundings, `${path}, which has file capabilities,`);
+  if (extra?.xattrs?.[CAPABILITIES] !== undefined) assertAllowed(surroundings, `${path} has file capabilities, and`);
 }
 
 const PRIVILEGED = 0o6000;
