@@ -2,8 +2,8 @@ import { FACTS, isLaterReport, takenReport } from '#libs/contracts';
 import type { StoredReport } from '../world/bus.js';
 import { Violation, type Oracle } from '../world/world.js';
 
-/** How long it may take until the scheduler has read a report. */
-const READ_MS = 10_000;
+/** How long it may take until the scheduler has read a report. A turn may take 20 s, and it may need several. */
+const READ_MS = 70_000;
 
 /** The last report of a node by its own count, and since when its reports say that it cannot be used. */
 interface LastReport {

@@ -26,6 +26,15 @@ afterAll(async () => {
   }
 });
 
+/** Undefined if the process is gone. */
+function parentOf(pid: number): number | undefined {
+  try {
+    return Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ')[1]);
+  } catch {
+    return undefined;
+  }
+}
+
 /** A node with an applier in a separate process. */
 class Scene {
   readonly host: Host;
@@ -115,11 +124,12 @@ class Scene {
       });
   }
 
-  /** The pids of the sentinel. */
+  /** The pids of the sentinel, without the processes that it starts: until they run a program, they look like it. */
   get sentinels(): readonly number[] {
-    return this.processes
+    const pids = this.processes
       .filter((commandLine) => commandLine.includes('sluice-guard'))
       .map((commandLine) => Number(commandLine.split(' ')[0]));
+    return pids.filter((pid) => this.children.some((child) => child.pid === parentOf(pid)));
   }
 
   /** Waits until the lease is over. The applier itself must not have ended it. */
