@@ -1,4 +1,5 @@
 import { describeOnClusters, until, type LeanCluster } from '#libs/testing';
+import { bindingChanges } from './binding-changes.js';
 import { CLUSTERS, HubFleet, NAMESPACE } from './hub-fleet.js';
 
 const CONFIG_MAPS = '/api/v1/namespaces/default/configmaps';
@@ -40,20 +41,6 @@ const manifest = (bindings: readonly object[] = BINDINGS): object => ({
   },
 });
 
-/** What the documentation tells people to add for objects on the hub. */
-const RIGHTS = {
-  role: {
-    metadata: { name: 'sluice-bindings' },
-    rules: [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list', 'watch'] }],
-  },
-  binding: {
-    metadata: { name: 'sluice-bindings' },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'sluice-bindings' },
-    subjects: [{ kind: 'ServiceAccount', name: 'sluice-clusters', namespace: 'sluice' }],
-  },
-};
-const RBAC = `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAMESPACE}`;
-
 describeOnClusters('bindings of clusters on a hub', 3, (lean) => {
   let fleet: HubFleet;
   let hub: LeanCluster;
@@ -90,12 +77,6 @@ describeOnClusters('bindings of clusters on a hub', 3, (lean) => {
       },
     );
   };
-  /** The messages of the changes that Sluice has published. */
-  const published = async (): Promise<readonly string[]> =>
-    [...(await fleet.client.list('changes')).values()]
-      .filter(({ source }) => source === 'bindings')
-      .map(({ message }) => message);
-
   test('what a value is missing for is named, for each cluster, and nothing is rolled out', async () => {
     await hub.api.create(HUB_MAPS, { metadata: { name: 'settings' }, data: { 'tier.name': 'gold' } });
     await two.api.create(CONFIG_MAPS, { metadata: { name: 'about' }, data: { region: 'us' } });
@@ -110,8 +91,7 @@ describeOnClusters('bindings of clusters on a hub', 3, (lean) => {
   });
 
   test('values come from labels, from objects in the cluster, and from objects on the hub', async () => {
-    await hub.api.create(`${RBAC}/roles`, RIGHTS.role);
-    await hub.api.create(`${RBAC}/rolebindings`, RIGHTS.binding);
+    await fleet.allowConfigMaps();
     await has(two, 'dev us gold 6443');
     expect(await textIn(one)).toBe(undefined);
     await one.api.create(CONFIG_MAPS, { metadata: { name: 'about' }, data: { region: 'eu' } });
@@ -121,7 +101,7 @@ describeOnClusters('bindings of clusters on a hub', 3, (lean) => {
   test('a new value is rolled out to the clusters that use it, and the change says what has changed', async () => {
     await one.api.patch(`${CONFIG_MAPS}/about`, { data: { region: 'eu-2' } }, 'somebody');
     await has(one, 'prod eu-2 gold 6443');
-    expect(await published()).toContainEqual(
+    expect(await bindingChanges(fleet.client)).toContainEqual(
       'binding REGION of one.fleet changed from "eu" to "eu-2": data.region of ConfigMap default/about',
     );
     await hub.api.patch(`${CLUSTERS}/two`, { spec: { controlPlaneEndpoint: { port: 8443 } } });

@@ -56,13 +56,14 @@ export class ClusterFleet {
     return fleet;
   }
 
-  writeInventory(names: readonly string[]): void {
+  /** With a suffix, it has other kubeconfigs than the usual ones. */
+  writeInventory(names: readonly string[], { file = 'clusters.yaml', suffix = '' } = {}): void {
     const entries = names.map((name) => ({
       name,
       labels: { kind: 'cluster', name },
-      kubeconfigFile: `${name}.kubeconfig`,
+      kubeconfigFile: `${name}${suffix}.kubeconfig`,
     }));
-    writeFileSync(join(this.folder, 'clusters.yaml'), JSON.stringify({ clusters: entries }));
+    writeFileSync(join(this.folder, file), JSON.stringify({ clusters: entries }));
   }
 
   /** As a person would: the new file takes the place of the old one. */
@@ -77,8 +78,8 @@ export class ClusterFleet {
     return readFileSync(join(this.folder, 'logs', `${name}.log`), 'utf8');
   }
 
-  startApplier(name: string): void {
-    const flags = ['--inventory', join(this.folder, 'clusters.yaml'), '--state', join(this.folder, name)];
+  startApplier(name: string, inventory = 'clusters.yaml'): void {
+    const flags = ['--inventory', join(this.folder, inventory), '--state', join(this.folder, name)];
     const intervals = ['--heartbeat-seconds', '1', '--check-seconds', '1'];
     this.processes.start(name, ['applier', '--targets', 'clusters', ...flags, ...intervals]);
   }

@@ -18,6 +18,7 @@ import { applyManifests } from '../kube/pod-fleet.js';
 
 export const NAMESPACE = 'fleet';
 const SECRETS = `/api/v1/namespaces/${NAMESPACE}/secrets`;
+const RBAC = `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAMESPACE}`;
 export const CLUSTERS = `/apis/cluster.x-k8s.io/v1beta2/namespaces/${NAMESPACE}/clusters`;
 
 /** The least that Cluster API accepts. Its providers are not installed. */
@@ -79,6 +80,20 @@ export class HubFleet {
   /** Grants the applier what FluxSyncs on the hub need. */
   async allowFlux(): Promise<void> {
     await applyManifests(this.hub, join(ROOT, 'deploy/targets/flux-on-a-hub.yaml'));
+  }
+
+  /** Grants the applier what bindings to ConfigMaps on the hub need, as the documentation tells people to do. */
+  async allowConfigMaps(): Promise<void> {
+    const metadata = { name: 'sluice-bindings' };
+    await this.hub.api.create(`${RBAC}/roles`, {
+      metadata,
+      rules: [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list', 'watch'] }],
+    });
+    await this.hub.api.create(`${RBAC}/rolebindings`, {
+      metadata,
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: metadata.name },
+      subjects: [{ kind: 'ServiceAccount', name: 'sluice-clusters', namespace: 'sluice' }],
+    });
   }
 
   /** Plays the Flux of the hub for objects of this name. */
