@@ -18,7 +18,13 @@ const { join } = require('node:path');
 const { build } = require('esbuild');
 
 const root = join(__dirname, '..');
-const { version, description } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const { version, description, engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const leastNode = Number(/^>=(\d+)$/.exec(engines.node)[1]);
+/** An older Node.js loads the file, and fails only in the middle of a change. */
+const refuseOlder = `if (parseInt(process.versions.node, 10) < ${leastNode}) {
+  process.stderr.write('sluice-applier needs Node.js ${leastNode} or newer; ' + process.execPath + ' is ' + process.versions.node + '\\n');
+  process.exit(1);
+}`;
 const at = process.argv.indexOf('--out');
 const out = at < 0 ? join(root, 'build') : process.argv[at + 1];
 
@@ -47,14 +53,14 @@ async function bundleApplier(file) {
     outfile: file,
     bundle: true,
     platform: 'node',
-    target: 'node22',
+    target: `node${leastNode}`,
     tsconfigRaw: '{}',
     plugins: [own],
     // Only used by services. If the applier starts to use one of them, the check below fails.
     define: { SLUICE_VERSION: JSON.stringify(version) },
     external: ['koffi', '@nestjs/*', '@kubernetes/*', 'reflect-metadata', 'rxjs'],
     banner: {
-      js: `// Sluice's applier ${version}, Apache-2.0. Made by npm run package; the licences of what is in it stand in its source.`,
+      js: `// Sluice's applier ${version}, Apache-2.0. Made by npm run package; the licences of what is in it stand in its source.\n${refuseOlder}`,
     },
     legalComments: 'inline',
     logLevel: 'error',

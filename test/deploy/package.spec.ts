@@ -80,6 +80,16 @@ describe('the applier package', () => {
     }
   });
 
+  test('does not start on an older Node.js, and says which one it needs', async () => {
+    const older = join(folder, 'older.cjs');
+    writeFileSync(older, `Object.defineProperty(process.versions, 'node', { value: '20.20.2' });`);
+    const started = exec(process.execPath, ['--require', older, join(folder, 'applier.cjs'), '--version']);
+    await expect(started).rejects.toMatchObject({
+      code: 1,
+      stderr: `sluice-applier needs Node.js 22 or newer; ${process.execPath} is 20.20.2\n`,
+    });
+  });
+
   test('starts like sluice applier: the same options, settings and refusals', async () => {
     const doors = { cli: [join(ROOT, 'bin/sluice'), 'applier'], bundle: [join(folder, 'applier.cjs')] };
     const run = (door: keyof typeof doors, argv: readonly string[], env: Readonly<Record<string, string>>) =>

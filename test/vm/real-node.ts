@@ -16,6 +16,10 @@ import { ROOT } from '../e2e/processes.js';
 
 const SCRIPT = join(__dirname, 'namespace-node.sh');
 const UNITS = 'etc/systemd/system';
+/** Inside, the checkout is at /opt/sluice, and the folder that contains it outside may be hidden. */
+const NODE = process.execPath.startsWith(`${ROOT}/`)
+  ? join('/opt/sluice', relative(ROOT, process.execPath))
+  : process.execPath;
 /** Units that would read or write state of this machine. */
 const MASKED = [
   'systemd-remount-fs',
@@ -61,17 +65,17 @@ export class RealNode {
     ];
     this.write(`${UNITS}/sluice-node.target`, target.join('\n'));
     if (this.serverUrl !== undefined) this.writeApplier(this.serverUrl);
+    // A package uses the Node.js of the system, and the one of this machine may be too old.
+    const programs = join(this.folder, 'upper/usr/local/bin');
+    mkdirSync(programs, { recursive: true });
+    symlinkSync(NODE, join(programs, 'node'));
     for (const unit of MASKED) symlinkSync('/dev/null', join(this.folder, 'upper', UNITS, `${unit}.service`));
     this.boot();
   }
 
   private writeApplier(serverUrl: string): void {
-    // Inside, the checkout is at /opt/sluice, and the folder that contains it outside may be hidden.
-    const node = process.execPath.startsWith(`${ROOT}/`)
-      ? join('/opt/sluice', relative(ROOT, process.execPath))
-      : process.execPath;
     const argv = [
-      node,
+      NODE,
       '/opt/sluice/bin/sluice',
       'applier',
       '--node',
