@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { APPLY_SET } from '#libs/manifests';
-import { testAuthority } from '#libs/testing';
+import { kubeconfigText, testAuthority } from '#libs/testing';
 import type { BareDone, BareWork, StandInFigures, ToStandIns } from '../clusters/protocol.js';
 import type { Call } from '../clusters/stand-in-server.js';
 import { ControlPlane } from '../harness/control-plane.js';
@@ -252,21 +252,11 @@ function writeInventory(folder: string, origins: readonly string[], ca: string):
   mkdirSync(join(folder, 'kubeconfigs'));
   const all = origins.map((server, i) => {
     const kubeconfigFile = join('kubeconfigs', `c-${i}`);
-    writeFileSync(join(folder, kubeconfigFile), kubeconfigOf(server, ca));
+    writeFileSync(join(folder, kubeconfigFile), kubeconfigText({ server, ca, token: TOKEN }));
     return { name: `c-${i}`, kubeconfigFile };
   });
   writeFileSync(join(folder, 'clusters.yaml'), JSON.stringify({ clusters: all }));
 }
-
-const kubeconfigOf = (server: string, ca: string): string =>
-  JSON.stringify({
-    apiVersion: 'v1',
-    kind: 'Config',
-    'current-context': 't',
-    clusters: [{ name: 't', cluster: { server, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }],
-    users: [{ name: 'u', user: { token: TOKEN } }],
-    contexts: [{ name: 't', context: { cluster: 't', user: 'u' } }],
-  });
 
 const inDefault = (apiVersion: string, kind: string, more: object): object => ({
   apiVersion,

@@ -126,7 +126,7 @@ export class Election {
     try {
       this.revision = await this.write(this.revision as number);
     } catch (error) {
-      if (this.options.leadsUntilReplaced === true && !(await this.isReplaced())) return;
+      if (this.options.leadsUntilReplaced === true && (await this.renewLate())) return;
       this.options.logger.warn(
         { error, service: this.options.name },
         'the leader key could not be renewed: stepping down',
@@ -137,15 +137,15 @@ export class Election {
   }
 
   /**
-   * Whether another copy leads. If none does, takes the key again. That the key could not be renewed is no proof: a
-   * process that gets too little CPU finds that it has expired, or that the time for the answer is over before it has
-   * read it.
+   * Takes the key again, unless another copy has it. Returns whether this one leads on. That the key could not be
+   * renewed in time is no proof of another leader: a process that gets too little CPU finds that it has expired, or
+   * that the time for the answer is over before it has read it.
    */
-  private async isReplaced(): Promise<boolean> {
+  private async renewLate(): Promise<boolean> {
     const { bus, logger, name } = this.options;
     try {
       const key = await this.key();
-      if (key.id !== undefined && key.id !== this.id) return true;
+      if (key.id !== undefined && key.id !== this.id) return false;
       this.revision = await this.write(key.sequence);
       logger.warn({ service: name }, 'the leader key was renewed late; no other copy leads');
     } catch (error) {
@@ -154,7 +154,7 @@ export class Election {
         'the leader key cannot be renewed; trying again',
       );
     }
-    return false;
+    return true;
   }
 
   /** Who has the key, and the sequence that the next write of it names: that of the key, even if deleted, or 0. */
@@ -197,7 +197,7 @@ export class Election {
     return kvSubject(LEADERS, this.options.name);
   }
 
-  /** A failed refresh ends the leadership before the key expires. */
+  /** So that a failed refresh ends the leadership before the key expires, unless it leads until it is replaced. */
   private get requestMs(): number {
     return Math.max(250, this.options.ttlMs / 3);
   }

@@ -68,6 +68,8 @@ export class SimBus {
   /** The position up to which the stream is trimmed. People remember the rest, but services cannot read it. */
   trimmedChanges = 0;
   readonly reports: StoredReport[] = [];
+  /** By report: when the scheduler read it first. It reads none in the middle of a turn. */
+  readonly readMs: number[] = [];
   readonly ledger: {
     readonly sequence: number;
     readonly fact: Fact;
@@ -119,6 +121,11 @@ export class SimBus {
     this.reports.push({ sequence, subject, text, report: decodeReport(subject, text), storedMs });
     this.onReport(report.node);
     this.onInput('reports');
+  }
+
+  /** The scheduler has read all reports. */
+  noteRead(nowMs: number): void {
+    while (this.readMs.length < this.reports.length) this.readMs.push(nowMs);
   }
 
   /** All or nothing, and only if the ledger ends where expected. */

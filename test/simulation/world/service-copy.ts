@@ -156,6 +156,7 @@ export class ServiceCopy<
     if (stream === undefined || read === undefined) return;
     this.copy.inputs.push(...read(this.world.bus, this.position, this.copy.state));
     this.position = this.world.bus[stream].length;
+    if (this.kind.core.name === 'scheduler') this.world.bus.noteRead(this.world.clock.nowMs);
   }
 
   changed(status: LeadershipStatus, before: LeadershipStatus): void {

@@ -53,7 +53,8 @@ function lineage(pid: number, parents: ReadonlyMap<number, number>): readonly nu
   return ancestors;
 }
 
-const parentOf = (pid: number): number | undefined => {
+/** Undefined if the process is gone. */
+export const parentOf = (pid: number): number | undefined => {
   const fields = statOf(pid);
   return fields === undefined ? undefined : Number(fields[1]);
 };

@@ -7,6 +7,7 @@ import { SmallDisk, whyNoDeadMount, whyNoSmallDisk } from '../../testing/small-d
 import type { HungPlan } from '../../testing/hung-applier.js';
 import { config, file, Host, probe } from '../applier-host.fixture.js';
 import { hashOf, runApplier } from '../index.js';
+import { parentOf } from '../process-table.js';
 import { decodeJournal } from '../state/journal-text.js';
 
 const TESTING = join(__dirname, '../../testing');
@@ -25,15 +26,6 @@ afterAll(async () => {
     await host.end();
   }
 });
-
-/** Undefined if the process is gone. */
-function parentOf(pid: number): number | undefined {
-  try {
-    return Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ')[1]);
-  } catch {
-    return undefined;
-  }
-}
 
 /** A node with an applier in a separate process. */
 class Scene {
