@@ -3,6 +3,8 @@ import { FUNCTION_KINDS, type FunctionKind } from '#libs/manifests/lean';
 import { FunctionClient } from '../../services/applier/src/shell/functions/function-client.js';
 import { functionBackends } from '../../services/applier/src/shell/functions/function-backend.js';
 import type { ObjectOptions } from '../../services/applier/src/shell/functions/function-objects.js';
+import { ResourceSteps } from '../../services/applier/src/shell/resource-steps.js';
+import type { Item } from '../../services/applier/src/core/index.js';
 import { UnreachableError, type Backend, type CheckContext } from '../../services/applier/src/shell/ports.js';
 import { entry, INSIDE, OUTSIDE, POLICY, PROPOSAL, SAMPLES, type Sample } from './objects.fixture.js';
 import { FunctionStandIn } from '../../cli/src/demo/functions/stand-in.js';
@@ -20,6 +22,9 @@ class Program {
     this.backends = new Map(backends.map((backend) => [backend.kind, backend]));
   }
 
+  get all(): ReadonlyMap<string, Backend> {
+    return this.backends;
+  }
   of(kind: string): Backend {
     return this.backends.get(kind) as Backend;
   }
@@ -366,6 +371,47 @@ test('named objects are compared with one list too, and each one alone after it 
   expect(replica.calls).toHaveLength(1 + 2 * policies.length);
   await own.delete(...policies);
   for (const policy of policies) expect(await own.differs(policy)).toBe('it is missing');
+});
+
+describe('a replica that was changed by hand in the moment before a lease', () => {
+  let nowMs = 0;
+  const untilMs = 60_000;
+  const stepsOf = (one: Program): ResourceSteps =>
+    new ResourceSteps({ rollBackWith: () => Promise.resolve() } as never, one.all, { checkProbe: never }, () => nowMs);
+  const never = (): never => {
+    throw new Error('no probe is here');
+  };
+  const how = async (steps: ResourceSteps, item: Item, sinceMs: number): Promise<readonly string[]> =>
+    (await steps.compare({ do: 'compare', items: [item], untilMs, sinceMs })).map((difference) => difference.how);
+  let own: Program;
+  beforeEach(async () => {
+    nowMs = 0;
+    own = start({ listMs: 600_000, clock: () => nowMs });
+    await program.apply(POLICY);
+  });
+
+  test('is not compared with what was read before the lease', async () => {
+    const steps = stepsOf(own);
+    const item: Item = { do: 'apply', entry: POLICY };
+    expect(await how(steps, item, 0)).toEqual([]);
+    await program.delete(POLICY);
+    nowMs = 500;
+    expect(await how(steps, item, 500)).toEqual(['it is missing']);
+    replica.calls.length = 0;
+    expect(await how(steps, item, 500)).toEqual(['it is missing']);
+    expect(replica.calls).toEqual([]);
+  });
+
+  test('is not compared so either if all that the lease does is to restore what was there', async () => {
+    const steps = stepsOf(own);
+    const original = { kind: POLICY.kind, was: null, made: [] };
+    const item: Item = { do: 'restore', key: own.keyOf(POLICY), original };
+    await own.delete(POLICY);
+    expect(await how(steps, item, 0)).toEqual([]);
+    await program.apply(POLICY);
+    nowMs = 500;
+    expect(await how(steps, item, 500)).toEqual(['it is still there']);
+  });
 });
 
 test('many objects of one collection are compared with one list', async () => {

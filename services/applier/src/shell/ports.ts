@@ -122,8 +122,8 @@ export interface Backend {
   /** Undoes what `apply` did. Only for entries that cannot be restored. */
   undo?(entry: ConfigEntry, leftMs: () => number): Promise<void>;
   /**
-   * Called before these entries are compared: what is known of them from before this time must not be used. Only for
-   * kinds that remember what they have read.
+   * Called before these entries are compared: what is known of them from before this time must not be used. Without
+   * entries if only originals of the kind are compared. Only for kinds that remember what they have read.
    */
   forgetBefore?(entries: readonly ConfigEntry[], sinceMs: number): Promise<void>;
   /**

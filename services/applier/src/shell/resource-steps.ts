@@ -220,9 +220,11 @@ export class ResourceSteps {
     untilMs = Infinity,
     sinceMs = this.clock(),
   }: StepOf<'compare'>): Promise<readonly Difference[]> {
-    const entries = items.flatMap((item) => (item.do === 'apply' ? [item.entry] : []));
-    for (const [backend, some] of Map.groupBy(entries, ({ kind }) => this.backends.get(kind)))
-      await backend?.forgetBefore?.(some, sinceMs);
+    const kindOf = (item: Item): string => (item.do === 'apply' ? item.entry.kind : item.original.kind);
+    for (const [backend, some] of Map.groupBy(items, (item) => this.backends.get(kindOf(item)))) {
+      const entries = some.flatMap((item) => (item.do === 'apply' ? [item.entry] : []));
+      await backend?.forgetBefore?.(entries, sinceMs);
+    }
     return this.differences(items, this.leftUntil(untilMs));
   }
 

@@ -74,6 +74,12 @@ class FunctionBackend implements Backend {
     return this.objects.differs(this.before(key, was));
   }
 
+  /** All kinds share the lists. */
+  forgetBefore(_entries: readonly ConfigEntry[], sinceMs: number): Promise<void> {
+    this.objects.forgetBefore(sinceMs);
+    return Promise.resolve();
+  }
+
   async apply(entry: ConfigEntry, leftMs: () => number): Promise<void> {
     await this.objects.bring(this.wanted(entry), leftMs);
   }

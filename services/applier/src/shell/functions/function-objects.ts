@@ -1,5 +1,5 @@
 import type { FunctionKind } from '#libs/manifests/lean';
-import { RefusedError, UnreachableError } from '../ports.js';
+import { RefusedError, UnreachableError, type Clock } from '../ports.js';
 import { isComparable } from './certificates.js';
 import { FailedCallError, type FunctionAnswer, type FunctionClient, type Method } from './function-client.js';
 import { certificatesOf, difference, hasCertificates, knownOf, wireOf, type WireObject } from './wire.js';
@@ -19,6 +19,8 @@ const NAME = 'name';
 export interface ObjectOptions {
   readonly listMs?: number;
   readonly dependencyMs?: number;
+  /** The time that leases are read at. Default: that of this process. */
+  readonly clock?: Clock;
   /** The interface of this replica for the network in a spec; undefined if it has none. Default: the same name. */
   readonly interfaceOf?: (network: string) => string | undefined;
 }
@@ -53,11 +55,14 @@ export class FunctionObjects {
   private patientUntilMs = -Infinity;
   /** What was brought, and not compared since: so it was there a moment ago. */
   private readonly brought = new Map<string, Wanted>();
+  private readonly clock: Clock;
 
   constructor(
     private readonly client: FunctionClient,
     private readonly options: ObjectOptions = {},
-  ) {}
+  ) {
+    this.clock = options.clock ?? (() => performance.now());
+  }
 
   /** The object that a fragment becomes on this replica. */
   wireOf(kind: FunctionKind, name: string, spec: WireObject): WireObject {
@@ -90,11 +95,19 @@ export class FunctionObjects {
   async list(kind: FunctionKind, timeoutMs?: number): Promise<readonly WireObject[]> {
     const known = this.lists.get(kind.path);
     const { listMs = LIST_MS } = this.options;
-    if (known !== undefined && performance.now() - known.atMs < listMs) return known.list;
+    const nowMs = this.clock();
+    if (known !== undefined && nowMs - known.atMs < listMs) return known.list;
     const list = this.fetchList(kind, timeoutMs);
-    this.lists.set(kind.path, { list, atMs: performance.now() });
+    this.lists.set(kind.path, { list, atMs: nowMs });
     list.catch(() => this.lists.delete(kind.path));
     return list;
+  }
+
+  /** Lists from before this time are not used any more. */
+  forgetBefore(sinceMs: number): void {
+    for (const [path, { atMs }] of this.lists) {
+      if (atMs < sinceMs) this.lists.delete(path);
+    }
   }
 
   /** Why the replica does not have the object as wanted; undefined if it does. */

@@ -81,7 +81,7 @@ function opened(
   const probes = new TargetProbes(reach, clock, ending.signal, {
     whyModuleFails: (module, timeoutMs) => whyModuleFails(client, module, timeoutMs),
   });
-  const backends = new Map(functionBackends(client).map((backend) => [backend.kind, backend]));
+  const backends = new Map(functionBackends(client, { clock }).map((backend) => [backend.kind, backend]));
   return {
     reach,
     site: {
