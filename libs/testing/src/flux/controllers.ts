@@ -16,15 +16,11 @@ export class RunningController {
     private readonly program: Program,
   ) {}
 
-  /** `ca`: an authority that it trusts, and no other one. */
-  static async start(controller: FluxController, cluster: LeanCluster, ca?: string): Promise<RunningController> {
+  static async start(controller: FluxController, cluster: LeanCluster): Promise<RunningController> {
     const { path } = await findFlux(controller);
     const folder = await mkdtemp(join(tmpdir(), 'sluice-flux-'));
     await writeFile(join(folder, 'kubeconfig'), cluster.kubeconfig(), { mode: 0o600 });
-    if (ca !== undefined) await writeFile(join(folder, 'ca.pem'), ca);
-    const trust = ca === undefined ? {} : { SSL_CERT_FILE: join(folder, 'ca.pem'), SSL_CERT_DIR: join(folder, 'none') };
     const env = {
-      ...trust,
       KUBECONFIG: join(folder, 'kubeconfig'),
       RUNTIME_NAMESPACE: 'default',
       HOME: folder,

@@ -67,12 +67,12 @@ function sourceOf({ git, oci, bucket }: Fields): { readonly kind: string; readon
     return { kind: 'GitRepository', spec: { url, ref: { ...given({ branch }), commit }, ...secretRef(secret) } };
   }
   if (isFields(oci)) {
-    const { url, digest, secret } = oci;
-    return { kind: 'OCIRepository', spec: { url, ref: { digest }, ...secretRef(secret) } };
+    const { url, digest } = oci;
+    return { kind: 'OCIRepository', spec: { url, ref: { digest }, ...connection(oci) } };
   }
   if (!isFields(bucket)) return undefined;
-  const { endpoint, name, prefix, region, secret } = bucket;
-  return { kind: 'Bucket', spec: { endpoint, bucketName: name, ...given({ prefix, region }), ...secretRef(secret) } };
+  const { endpoint, name, prefix, region } = bucket;
+  return { kind: 'Bucket', spec: { endpoint, bucketName: name, ...given({ prefix, region }), ...connection(bucket) } };
 }
 
 function kustomizationSpec(spec: Fields, sourceKind: string, { name }: { readonly name: string }): Fields {
@@ -91,6 +91,12 @@ function kustomizationSpec(spec: Fields, sourceKind: string, { name }: { readonl
     ...(substitute === undefined ? {} : { postBuild: { substitute } }),
   };
 }
+
+/** How Flux connects to a registry or an object store. */
+const connection = ({ secret, certSecret, insecure }: Fields): Fields => ({
+  ...secretRef(secret),
+  ...given({ certSecretRef: certSecret === undefined ? undefined : { name: certSecret }, insecure }),
+});
 
 const secretRef = (secret: unknown): Fields => (secret === undefined ? {} : { secretRef: { name: secret } });
 

@@ -29,10 +29,10 @@ test.each<readonly [string, object]>([
   ],
   ['a commit in SHA-256', git({ commit: 'ab'.repeat(32) })],
   ['templates', { ...git({ commit: '{{ node.labels.commit }}' }), path: './clusters/{{ node.name }}' }],
-  ['an artifact', oci({ url: 'oci://localhost:5000/a' })],
+  ['an artifact', oci({ url: 'oci://localhost:5000/a', certSecret: 'c', insecure: true })],
   [
     'the content of a bucket',
-    bucket({ endpoint: '10.0.0.1:9000', prefix: 'releases/1.4/', region: 'eu', secret: 's' }),
+    bucket({ endpoint: '10.0.0.1:9000', prefix: 'releases/1.4/', region: 'eu', secret: 's', certSecret: 'c' }),
   ],
   ['the whole source', { ...git(), path: './' }],
   ['a folder without a dot', { ...git(), path: 'clusters/..prod/' }],
@@ -151,11 +151,19 @@ test('it stands for a source that is pinned, and a Kustomization that waits for 
 });
 
 test('each kind of source has its own object', () => {
-  const specs = [oci({ secret: 's' }), bucket({ prefix: 'a/', region: 'eu', secret: 's' })];
+  const specs = [
+    oci({ secret: 's', insecure: true }),
+    bucket({ prefix: 'a/', region: 'eu', secret: 's', certSecret: 'own-ca' }),
+  ];
   expect(specs.map((spec) => fluxObjectsOf('x', spec as never)[0])).toMatchObject([
     {
       kind: 'OCIRepository',
-      spec: { url: 'oci://r.example.com/team/config', ref: { digest: DIGEST }, secretRef: { name: 's' } },
+      spec: {
+        url: 'oci://r.example.com/team/config',
+        ref: { digest: DIGEST },
+        secretRef: { name: 's' },
+        insecure: true,
+      },
     },
     {
       kind: 'Bucket',
@@ -165,6 +173,7 @@ test('each kind of source has its own object', () => {
         prefix: 'a/',
         region: 'eu',
         secretRef: { name: 's' },
+        certSecretRef: { name: 'own-ca' },
       },
     },
   ]);

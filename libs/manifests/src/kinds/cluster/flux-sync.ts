@@ -92,6 +92,9 @@ function Variables(): PropertyDecorator {
   });
 }
 
+const CERT_SECRET_ABOUT =
+  'A Secret in the namespace of the Flux objects with `ca.crt`, for a certificate that no public authority has signed, or with `tls.crt` and `tls.key`, for a server that asks for one. It must exist already.';
+
 @Fields({
   url: 'Where the repository is, such as `https://example.com/team/config` or `ssh://git@example.com/team/config`. Without credentials.',
   commit: 'The commit that is rolled out: its whole id.',
@@ -109,11 +112,15 @@ export class FluxGit {
   url: 'Where the artifact is, such as `oci://registry.example.com/team/config`. Without a tag.',
   digest: 'The artifact that is rolled out: `sha256:` and 64 hexadecimal digits.',
   secret: 'A Secret in the namespace of the Flux objects for the registry. It must exist already.',
+  certSecret: CERT_SECRET_ABOUT,
+  insecure: '`true`: without TLS. Flux still checks the digest.',
 })
 export class FluxOci {
   @Text(OCI_URL) readonly url!: string;
   @Text(DIGEST) readonly digest!: string;
   @Optional() @Text(KUBE_NAME) readonly secret?: string;
+  @Optional() @Text(KUBE_NAME) readonly certSecret?: string;
+  @Optional() @Flag() readonly insecure?: boolean;
 }
 
 @Fields({
@@ -125,6 +132,8 @@ export class FluxOci {
     'Only objects whose names begin with this, such as `releases/1.4/`. Give every revision a prefix of its own: otherwise it cannot be rolled back.',
   region: 'The region of the bucket.',
   secret: 'A Secret in the namespace of the Flux objects with the keys for the bucket. It must exist already.',
+  certSecret: CERT_SECRET_ABOUT,
+  insecure: '`true`: without TLS. Anybody on the way can then read the keys.',
 })
 export class FluxBucket {
   @Text(ENDPOINT) readonly endpoint!: string;
@@ -133,6 +142,8 @@ export class FluxBucket {
   @Optional() @Text(PREFIX) readonly prefix?: string;
   @Optional() @Text() readonly region?: string;
   @Optional() @Text(KUBE_NAME) readonly secret?: string;
+  @Optional() @Text(KUBE_NAME) readonly certSecret?: string;
+  @Optional() @Flag() readonly insecure?: boolean;
 }
 
 @Fields({

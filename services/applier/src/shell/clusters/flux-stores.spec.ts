@@ -13,6 +13,7 @@ import { ClusterScene, config, configMap } from './cluster.fixture.js';
 
 const BUCKET = 'releases';
 const KEYS = 'keys-of-the-bucket';
+const AUTHORITY = 'authority-of-the-bucket';
 const NO_DIGEST = `sha256:${'f'.repeat(64)}`;
 const hello = (value: string): Readonly<Record<string, string>> => ({
   'app/hello.yaml': JSON.stringify(configMap('hello', { value })),
@@ -39,11 +40,14 @@ describeOnFlux(
       for (const controller of FLUX_CONTROLLERS) await establish(cluster.api, (await findFlux(controller)).definitions);
       registry = await OciRegistry.start();
       store = await ObjectStore.start(BUCKET);
-      for (const controller of FLUX_CONTROLLERS)
-        controllers.push(await RunningController.start(controller, cluster, store.ca));
+      for (const controller of FLUX_CONTROLLERS) controllers.push(await RunningController.start(controller, cluster));
       await cluster.api.create('/api/v1/namespaces/default/secrets', {
         metadata: { name: KEYS },
         stringData: { accesskey: 'a-key', secretkey: 'a-secret' },
+      });
+      await cluster.api.create('/api/v1/namespaces/default/secrets', {
+        metadata: { name: AUTHORITY },
+        stringData: { 'ca.crt': store.ca },
       });
       scene = new ClusterScene(cluster);
       await scene.joined();
@@ -98,11 +102,10 @@ describeOnFlux(
     });
 
     describe('the content of a bucket', () => {
-      const release = (n: number, revision: string, name = BUCKET): ConfigEntry =>
-        sync(
-          { bucket: { endpoint: store.endpoint, name, prefix: `releases/${n}/`, revision, secret: KEYS } },
-          `./releases/${n}/app`,
-        );
+      const release = (n: number, revision: string, more: object = { certSecret: AUTHORITY }): ConfigEntry => {
+        const bucket = { endpoint: store.endpoint, name: BUCKET, prefix: `releases/${n}/`, revision, secret: KEYS };
+        return sync({ bucket: { ...bucket, ...more } }, `./releases/${n}/app`);
+      };
       const revisions: string[] = [];
       beforeAll(async () => {
         for (const [i, files] of [hello('1'), hello('2'), broken].entries())
@@ -122,7 +125,7 @@ describeOnFlux(
         ],
         [
           'that does not exist',
-          () => release(1, NO_DIGEST, 'nothing'),
+          () => release(1, NO_DIGEST, { certSecret: AUTHORITY, name: 'nothing' }),
           /^invalid: Bucket\.\S+ has failed: .*'nothing' not found/,
         ],
       ])('%s is invalid, and the last one is applied when that is reported', async (_name, fragment, words) => {
@@ -135,6 +138,12 @@ describeOnFlux(
           new RegExp(`^failed: not confirmed .* Bucket\\.\\S+: its content is ${other}, and not ${NO_DIGEST}`),
         );
         expect(await value()).toBe('1');
+      });
+
+      it('of a server whose certificate Flux does not trust is not confirmed, and that is why', async () => {
+        expect(await roll(release(1, revisions[0] as string, {}), 40_000)).toMatch(
+          /^failed: not confirmed .* Bucket\.\S+: .*: certificate signed by unknown authority/,
+        );
       });
 
       it('is pruned when the fragment is deleted', async () => {
