@@ -1,15 +1,20 @@
 import type { Reason } from '#libs/contracts';
+import { MISSING_VALUE } from '../rendering/bound-texts.js';
 
 /** How many nodes a reason names. The message has the total number. */
 const NAMED_NODES = 5;
 
 /**
  * Whether a reason of a review adds something to the problems of rendering. A field that could not be rendered has a
- * value that nobody wrote, so reasons about it do not count.
+ * value that nobody wrote, so reasons about it do not count. A binding without a value may be used anywhere in its
+ * fragment, so nothing in there counts, except what the node cannot do at all.
  */
 export function besides(problems: readonly Reason[]): (reason: Reason) => boolean {
   const places = new Set(problems.map(({ fragment, field }) => `${fragment} ${field}`));
-  return ({ fragment, field }) => !places.has(`${fragment} ${field}`);
+  const unfilled = new Set(problems.flatMap(({ fragment, code }) => (code === MISSING_VALUE ? [fragment] : [])));
+  const isAboutNode = ({ code, field }: Reason): boolean => code === 'capability' || !field.startsWith('spec');
+  return (reason) =>
+    !places.has(`${reason.fragment} ${reason.field}`) && (!unfilled.has(reason.fragment) || isAboutNode(reason));
 }
 
 /**
