@@ -1,3 +1,4 @@
+import { OpsError } from '#libs/client';
 import type { ChangeView, DrainView, PoolView, RolloutView } from '#libs/contracts';
 import { changeView, cli, rolloutView } from '../fakes.fixture.js';
 import { whyChange, whyDraining } from './why.js';
@@ -101,6 +102,30 @@ test('reads the changes that a change waits for', async () => {
     },
   };
   expect((await cli(['why', 'c7'], { views })).out).toMatch(/; c5 needs Vrf\/red, which does not exist yet: apply it/);
+});
+
+test('says for the first nodes that a committed change has deferred why they do not have it', async () => {
+  const row = (node: string, state = 'deferred') => ({ node, pool: 'w', state, reason: '', since: '' });
+  const worst = [row('n0', 'failed'), ...['n1', 'n2', 'n3', 'n4'].map((node) => row(node))];
+  const views = {
+    changes: { c7: [changeView({ phase: 'committed' })] },
+    rollouts: { c7: [rolloutView({ phase: 'succeeded', deferred: 4, worst })] },
+  };
+  const texts: Readonly<Record<string, string>> = {
+    n1: 'it reported this config as invalid (no nft)',
+    n3: 'it is silent',
+  };
+  const answers = {
+    'ops.node.why': ({ node }: Record<string, unknown>) => {
+      const text = texts[String(node)];
+      if (text === undefined) throw new OpsError('not-found', 'there is no such node');
+      return { node, because: 'x', text, holders: [] };
+    },
+  };
+  expect((await cli(['why', 'c7'], { views, answers })).out).toBe(
+    'committed; 4 nodes are deferred and get it as soon as they can; ' +
+      'n1: it reported this config as invalid (no nft); n3: it is silent; and 1 more\n',
+  );
 });
 
 test('a stalled rollout waits for nodes, each for its reason, and the way out fits the reasons', () => {

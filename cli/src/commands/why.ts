@@ -46,10 +46,29 @@ export async function why(session: Session, subject: string): Promise<ExitCode> 
     );
   const others = await Promise.all(change.waitsFor.map((other) => fleet.get('changes', other)));
   const waitsFor = others.filter((other) => other !== undefined);
-  return print(session, {
-    change: subject,
-    ...whyChange(change, review, rollout, pools, [...drains.values()], waitsFor),
-  });
+  const answered = whyChange(change, review, rollout, pools, [...drains.values()], waitsFor);
+  const deferred = answered.because === 'committed' ? await whyDeferred(fleet, rollout) : '';
+  return print(session, { change: subject, ...answered, text: `${answered.text}${deferred}` });
+}
+
+/** How many nodes say why they do not have the change yet. */
+const MOST_DEFERRED = 3;
+
+/** A node that a committed change has deferred may wait for something that only a person can do. */
+async function whyDeferred(fleet: FleetClient, rollout: RolloutView | undefined): Promise<string> {
+  const nodes = (rollout?.worst ?? []).flatMap(({ node, state }) => (state === 'deferred' ? [node] : []));
+  const texts = await Promise.all(
+    nodes.slice(0, MOST_DEFERRED).map(async (node) => {
+      try {
+        return `; ${node}: ${(await fleet.request<Why>('ops.node.why', { node })).text}`;
+      } catch {
+        // The node may be removed at any time.
+        return '';
+      }
+    }),
+  );
+  const more = (rollout?.deferred ?? 0) - nodes.slice(0, MOST_DEFERRED).length;
+  return `${texts.join('')}${texts.length > 0 && more > 0 ? `; and ${more} more` : ''}`;
 }
 
 /** How long the applier of another fleet may take to find out what that fleet waits for. */

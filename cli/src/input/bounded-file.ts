@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readlinkSync, readSync } from 'node:fs';
 import { RejectedError, UsageError } from '../output/exit.js';
 
 /** The limit for one file or stdin, far more than a change may have, including comments. */
@@ -45,7 +45,7 @@ function opened(path: string, label: string): number {
   try {
     return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
-    throw new UsageError(`${label}: ${words(error)}`);
+    throw new UsageError(`${label}: ${wordsFor(error, path)}`);
   }
 }
 
@@ -74,15 +74,20 @@ function readSome(file: number, piece: Buffer, label: string): number {
     return readSync(file, piece);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return -1;
-    throw new UsageError(`${label}: ${words(error)}`);
+    throw new UsageError(`${label}: ${(error as Error).message}`);
   }
 }
 
-function words(error: unknown): string {
+/** Why a file or folder cannot be opened. */
+export function wordsFor(error: unknown, path: string): string {
   const { code, message } = error as NodeJS.ErrnoException;
-  if (code === 'ENOENT') return 'no such file or folder';
   if (code === 'EACCES') return 'permission denied';
-  return message;
+  if (code !== 'ENOENT') return message;
+  try {
+    return `is a link to ${readlinkSync(path)}, which does not exist`;
+  } catch {
+    return 'no such file or folder';
+  }
 }
 
 const cell = new Int32Array(new SharedArrayBuffer(4));

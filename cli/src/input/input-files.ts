@@ -1,6 +1,6 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { readBounded, textOf } from './bounded-file.js';
+import { readBounded, textOf, wordsFor } from './bounded-file.js';
 import { UsageError } from '../output/exit.js';
 import type { Io } from '../output/io.js';
 
@@ -36,8 +36,7 @@ function filesOf(path: string, flag: string): string[] {
   try {
     isFolder = statSync(path).isDirectory();
   } catch (error) {
-    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
-    throw new UsageError(`${flag} ${path}: ${isMissing ? 'no such file or folder' : (error as Error).message}`);
+    throw new UsageError(`${flag} ${path}: ${wordsFor(error, path)}`);
   }
   if (!isFolder) return [path];
   const files = readdirSync(path)

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { cli, type FakeFleet } from '../fakes.fixture.js';
@@ -249,4 +249,16 @@ test('upload prints what contentFrom needs', async () => {
   expect([exit, out]).toEqual([0, `contentFrom:\n  object: images/x\n  sha256: ${sha256}\n`]);
   expect(await cli(['upload', join(folder, 'x.bin'), '--name', 'a b'], {})).toMatchObject({ exit: 2 });
   rmSync(folder, { recursive: true, force: true });
+});
+
+test('a link to nowhere is named with what it leads to, alone and in a folder', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-cli-'));
+  const link = join(folder, 'a.yaml');
+  symlinkSync('/nowhere/a.yaml', link);
+  for (const path of [link, folder])
+    expect(await cli(['plan', '-f', path], {})).toMatchObject({
+      exit: 2,
+      err: `error: -f ${link}: is a link to /nowhere/a.yaml, which does not exist\n`,
+    });
+  rmSync(folder, { recursive: true });
 });
