@@ -174,8 +174,7 @@ export class StandInCluster {
   /** Says who has set the fields, and changes nothing else. */
   writeManagers(place: Place, version: unknown, managers: readonly Manager[]): Stored {
     const before = this.read(place);
-    if (before.metadata.resourceVersion !== version)
-      throw new Refusal(422, 'Invalid', 'the server rejected our request due to an error in our request');
+    if (before.metadata.resourceVersion !== version) throw changed(place);
     const next = structuredClone(before);
     next.metadata.managedFields = managers.filter((one) => Object.keys(one).length > 0);
     if (next.metadata.managedFields.length === 0) delete next.metadata.managedFields;

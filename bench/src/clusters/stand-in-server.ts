@@ -272,10 +272,10 @@ function listOf(cluster: StandInCluster, kind: ServedKind, query: URLSearchParam
 }
 
 function patched(cluster: StandInCluster, place: Place, operations: unknown): Stored {
-  const [test, replace] = operations as readonly { readonly path: string; readonly value: unknown }[];
-  if (test?.path !== '/metadata/resourceVersion' || replace?.path !== '/metadata/managedFields')
+  const [version, managers] = operations as readonly { readonly path: string; readonly value: unknown }[];
+  if (version?.path !== '/metadata/resourceVersion' || managers?.path !== '/metadata/managedFields')
     throw new Refusal(422, 'Invalid', 'the stand-in knows only the JSON patch of managedFields');
-  return cluster.writeManagers(place, test.value, replace.value as Parameters<StandInCluster['writeManagers']>[2]);
+  return cluster.writeManagers(place, version.value, managers.value as Parameters<StandInCluster['writeManagers']>[2]);
 }
 
 /** One open watch. */

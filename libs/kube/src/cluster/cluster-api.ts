@@ -159,7 +159,8 @@ export class ClusterApi {
     manager: string,
   ): Promise<LiveObject> {
     const body = [
-      { op: 'test', path: '/metadata/resourceVersion', value: resourceVersion },
+      // A conflict (409) if the object was changed since. A `test` would be answered as if the object were invalid.
+      { op: 'replace', path: '/metadata/resourceVersion', value: resourceVersion },
       // An empty list would leave everything as it is. This is how to remove all.
       { op: 'replace', path: '/metadata/managedFields', value: managers.length === 0 ? [NO_FIELDS] : managers },
     ];

@@ -6,7 +6,7 @@ import type { Item, Json, Kinds, Original, Originals, Outcomes } from '../../cor
 import { RefusedError, UnreachableError, type Backend, type CheckContext } from '../ports.js';
 import type { ApplySetParent } from './apply-set.js';
 import { otherCluster } from './cluster-owner.js';
-import { conflictsIn, isOfNamespace, refusalFrom, type FieldConflict } from './cluster-calls.js';
+import { conflictsIn, isEndingNamespace, isOfNamespace, refusalFrom, type FieldConflict } from './cluster-calls.js';
 import {
   idInKey,
   KUBE_OBJECTS,
@@ -67,7 +67,9 @@ export class ClusterBackend implements Backend {
     try {
       await this.objects.tryOut(resource, wanted, wanted.takeOver);
     } catch (error) {
-      if (isOfNamespace(error) && hasNamespace(this.manifestsIn(config), object.metadata.namespace)) return;
+      // The namespace comes first, also if another one of this name must be gone before.
+      const isOfItsNamespace = isOfNamespace(error) || isEndingNamespace(error);
+      if (isOfItsNamespace && hasNamespace(this.manifestsIn(config), object.metadata.namespace)) return;
       if (isOfDryRun(error)) return;
       const conflicts = conflictsIn(error);
       if (conflicts === undefined) throw refusalFrom(error);

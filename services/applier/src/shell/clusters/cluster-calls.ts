@@ -92,6 +92,9 @@ export function refusalFrom(error: unknown): unknown {
     return new RefusedError('node', `the user of the kubeconfig lacks a right: ${message}. Grant it there`);
   if (code === 400 || code === 422 || isOfType(error))
     return new RefusedError('content', `the cluster refuses it: ${message}`);
+  // That passes, so the config is not to blame.
+  if (isEndingNamespace(error))
+    return new RefusedError('node', `the namespace is still being deleted, and must be gone first: ${message}`);
   // An admission webhook, a policy or a quota.
   if (code === 403) return new RefusedError('content', `the cluster does not admit it: ${message}`);
   if (code === 413) return new RefusedError('content', `it is too large for the cluster: ${message}`);

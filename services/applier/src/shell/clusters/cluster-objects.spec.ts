@@ -1,3 +1,4 @@
+import { ClusterApi, type LiveObject } from '#libs/kube/lean';
 import { describeOnClusters, until } from '#libs/testing';
 import type { ConfigEntry } from '#libs/contracts';
 import {
@@ -66,6 +67,80 @@ describeOnClusters('the objects of a cluster', 1, (clusters) => {
     await scene.apply(configMapPath('x'), configMap('x', { c: 'mine' }), 'me');
     expect(await scene.data('x')).toEqual({ c: 'mine', d: 'new' });
     await scene.api.remove(configMapPath('x'));
+  });
+
+  it('get back what they had, also if others have changed other fields of it since', async () => {
+    await scene.apply(configMapPath('x'), configMap('x', { a: 'mine', c: 'mine' }), 'me');
+    expect(await roll(objects('a', [configMap('x', { a: '1' })], { takeOver: true }))).toBe('applied');
+    // As the controller of Deployments does with its annotation.
+    await scene.api.patch(configMapPath('x'), { data: { c: 'yours' } }, 'you');
+    expect(await roll()).toBe('applied');
+    expect(await scene.data('x')).toEqual({ a: 'mine', c: 'yours' });
+    await scene.api.remove(configMapPath('x'));
+  });
+
+  it('are restored in a rollback, also if others have items in the same lists', async () => {
+    const ports = (...numbers: readonly number[]) => numbers.map((port) => ({ name: `p${port}`, port }));
+    const service = (list: readonly object[]): object => ({
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: 'x', namespace: 'default' },
+      spec: { ports: list },
+    });
+    const path = '/api/v1/namespaces/default/services/x';
+    await scene.apply(path, service(ports(80, 90)), 'me');
+    expect(await roll(objects('a', [service(ports(90, 85))]))).toBe('applied');
+    const numbers = async () => {
+      const found = (await scene.api.get(path)) as unknown as { readonly spec: { readonly ports: { port: number }[] } };
+      return found.spec.ports.map(({ port }) => port).sort();
+    };
+    expect(await numbers()).toEqual([80, 85, 90]);
+    const change = config(objects('a', [deployment('web')]));
+    scene.bus.grant(change, { applyMs: 6_000 });
+    const { reason, restored } = await scene.bus.reported(({ verdict }) => verdict === 'failed');
+    expect([reason, restored]).toEqual([expect.not.stringContaining('rollback'), true]);
+    expect(await numbers()).toEqual([80, 85, 90]);
+    expect(await managersOf(path)).toEqual(['me/Apply', 'sluice/Apply']);
+    expect(await roll()).toBe('applied');
+    expect(await numbers()).toEqual([80, 90]);
+    await scene.api.remove(path);
+  });
+
+  it('have the managers of their fields written only if nobody has changed them meanwhile', async () => {
+    const read = await scene.apply(configMapPath('x'), configMap('x', { a: '1' }), 'me');
+    await scene.api.patch(configMapPath('x'), { data: { b: '2' } }, 'you');
+    const api = await ClusterApi.open({ kubeconfig: scene.cluster.kubeconfig(), timeoutMs: 10_000 });
+    const resource = { root: '/api/v1', plural: 'configmaps', isNamespaced: true };
+    const write = (object: object) => api.writeManagers(resource, object as LiveObject, [], 'sluice');
+    // A conflict is tried again.
+    await expect(write(read)).rejects.toMatchObject({ name: 'KubeError', code: 409 });
+    expect(await managersOf(configMapPath('x'))).toEqual(['me/Apply', 'you/Update']);
+    await write((await scene.api.get(configMapPath('x'))) as object);
+    expect(await managersOf(configMapPath('x'))).toEqual([]);
+    await api.close();
+    await scene.api.remove(configMapPath('x'));
+  });
+
+  it('wait for a namespace that is still being deleted', async () => {
+    const path = '/api/v1/namespaces/ending';
+    await scene.api.create('/api/v1/namespaces', namespace('ending'));
+    // Without controllers, the test removes what is in it.
+    await scene.api.remove(path);
+    expect((await scene.api.get(path))?.metadata.deletionTimestamp).toBeDefined();
+    const inside = configMap('x', { a: '1' }, { namespace: 'ending' });
+    expect(await roll(objects('a', [inside]))).toMatch(
+      /^failed: KubeObjects\/a: ConfigMap\/ending\/x: the namespace is still being deleted, and must be gone first: /,
+    );
+    const rolling = roll(objects('a', [namespace('ending'), inside]));
+    const parent = async () => (await scene.api.get(configMapPath('sluice-applied')))?.metadata.annotations;
+    await until(
+      async () => (await parent())?.['applyset.kubernetes.io/contains-group-kinds']?.includes('Namespace'),
+      'the change is being applied',
+    );
+    await scene.api.call('PUT', `${path}/finalize`, { ...namespace('ending'), spec: { finalizers: [] } });
+    expect(await rolling).toBe('applied');
+    expect(await scene.api.get(`${path}/configmaps/x`)).toMatchObject({ data: { a: '1' } });
+    expect(await roll()).toBe('applied');
   });
 
   it('are refused if other managers own their fields, and nothing is changed', async () => {

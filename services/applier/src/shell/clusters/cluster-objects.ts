@@ -104,7 +104,7 @@ export class ClusterObjects {
         if (conflicts !== undefined && !options.mayTake(conflicts)) throw conflictRefusal(conflicts, 'node');
         if (conflicts !== undefined) force = true;
         else if (isUnserved(error)) this.calls.forgetKinds();
-        else if (isEndingNamespace(error)) tries = 0;
+        else if (isEndingNamespace(error) && options.leftMs() > LOOK_MS) tries = 0;
         else if (!isOvertaken(error) && !(error instanceof UnreachableError)) throw refusalFrom(error);
         if (tries >= MOST_TRIES) throw refusalFrom(error);
         await pause(tries === 0 ? LOOK_MS : AGAIN_MS);
@@ -221,8 +221,12 @@ export class ClusterObjects {
     if (found === undefined) return 'is missing';
     const [now, before] = [ownFields(found.metadata.managedFields), ownFields(former.managers)];
     if (!isEmpty(now) && isEmpty(before)) return 'still has what Sluice has set';
-    const wanted = extract(former.object, union(now, before));
-    return missingFrom(wanted, found, object.kind === 'Secret');
+    const fields = union(now, before);
+    // Nothing in it is of Sluice, neither then nor now. The rest is up to others, who may have changed it since.
+    if (isEmpty(fields)) return undefined;
+    // Others may have items in the same lists.
+    const [wanted, there] = [extract(former.object, fields, 'set'), extract(found, fields, 'set')];
+    return missingFrom(wanted, there, object.kind === 'Secret');
   }
 
   private async putBack(

@@ -30,6 +30,13 @@ test('the part of an object that fields name has the items of lists by their key
   });
 });
 
+test('the items of lists can be in the order of the set, so that two objects can be compared', () => {
+  const set: FieldSet = { 'k:{"name":"a"}': { '.': {} }, 'k:{"name":"b"}': { '.': {} } };
+  const [a, b, c] = [{ name: 'a' }, { name: 'b' }, { name: 'c' }];
+  expect(extract([b, c, a], set)).toEqual([b, a]);
+  expect(extract([b, c, a], set, 'set')).toEqual([a, b]);
+});
+
 test('fields that the object does not have are left out, and so are their parents', () => {
   expect(extract({ spec: { paused: true } }, SET)).toBeUndefined();
   expect(extract({ metadata: { labels: {} } }, SET)).toEqual({ metadata: { labels: {} } });

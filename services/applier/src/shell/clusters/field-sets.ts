@@ -46,36 +46,42 @@ export function intersection(one: FieldSet, other: FieldSet): FieldSet {
   return both;
 }
 
+/** The order of the items of a list that a set of fields names: that in the list, or that in the set. */
+type ItemOrder = 'list' | 'set';
+
 /** The part of a value that a set of fields names; undefined if it has none of them. */
-export function extract(value: unknown, set: FieldSet): unknown {
+export function extract(value: unknown, set: FieldSet, order: ItemOrder = 'list'): unknown {
   if (isEmpty(set)) return value;
-  if (Array.isArray(value)) return extractItems(value as readonly unknown[], set);
+  if (Array.isArray(value)) return extractItems(value as readonly unknown[], set, order);
   if (typeof value !== 'object' || value === null) return ITEM in set ? value : undefined;
   const object = value as Readonly<Record<string, unknown>>;
   const fields = Object.entries(set).flatMap(([key, below]) => {
     if (!key.startsWith('f:')) return [];
     const name = key.slice(2);
-    const found = Object.hasOwn(object, name) ? extract(object[name], below) : undefined;
+    const found = Object.hasOwn(object, name) ? extract(object[name], below, order) : undefined;
     return found === undefined ? [] : [[name, found] as const];
   });
   return fields.length === 0 && !(ITEM in set) ? undefined : Object.fromEntries(fields);
 }
 
 /** `k:` names an item by its key fields, `v:` by its value, `i:` by its place. */
-function extractItems(items: readonly unknown[], set: FieldSet): unknown {
-  const found = items.flatMap((item, i): readonly unknown[] => {
-    for (const [key, below] of Object.entries(set)) {
+function extractItems(items: readonly unknown[], set: FieldSet, order: ItemOrder): unknown {
+  const entries = Object.entries(set);
+  const found = items.flatMap((item, i): readonly { readonly place: number; readonly part: unknown }[] => {
+    for (const [place, [key, below]] of entries.entries()) {
       if (key.startsWith('k:')) {
         const keys = JSON.parse(key.slice(2)) as Readonly<Record<string, unknown>>;
         if (!hasKeys(item, keys)) continue;
-        return [{ ...keys, ...(extract(item, below) as object | undefined) }];
+        return [{ place, part: { ...keys, ...(extract(item, below, order) as object | undefined) } }];
       }
-      if (key.startsWith('v:') && key.slice(2) === JSON.stringify(item)) return [item];
-      if (key === `i:${i}`) return [extract(item, below)];
+      if (key.startsWith('v:') && key.slice(2) === JSON.stringify(item)) return [{ place, part: item }];
+      if (key === `i:${i}`) return [{ place, part: extract(item, below, order) }];
     }
     return [];
   });
-  return found.length === 0 && !(ITEM in set) ? undefined : found;
+  if (found.length === 0 && !(ITEM in set)) return undefined;
+  const sorted = order === 'list' ? found : found.toSorted((one, other) => one.place - other.place);
+  return sorted.map(({ part }) => part);
 }
 
 const hasKeys = (item: unknown, keys: Readonly<Record<string, unknown>>): boolean =>
