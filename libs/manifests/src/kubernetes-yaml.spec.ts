@@ -30,8 +30,41 @@ describe('YAML as Kubernetes reads it', () => {
     expect(read(`%YAML 1.2\n---\na: ${text}\n`)).toMatchObject({ manifests: [{ a: value }], problems: [] });
   });
 
-  test("differs from YAML in Sluice's own manifests", () => {
-    expect(readManifests('a: 0644\nb: yes\n').manifests).toEqual([{ a: 644, b: 'yes' }]);
+  test.each([
+    ['0644', '0644 is 644 in YAML 1.2, and 420 for kubectl'],
+    ['yes', 'yes is "yes" in YAML 1.2, and true for kubectl'],
+    ['1_000', '1_000 is "1_000" in YAML 1.2, and 1000 for kubectl'],
+  ])("refuses %s in Sluice's own manifests, because kubectl reads another value", (text, words) => {
+    const message = expect.stringContaining(`${words}: put it in quotes if it is a text, or write `) as string;
+    const { manifests, problems } = readManifests(`a: "${text}"\nb: [1, ${text}]\n`);
+    expect([manifests, problems]).toEqual([[], [{ line: 2, column: 8, length: text.length, message }]]);
+    expect(readManifests(`a: "${text}"\nb: |\n  ${text}\n`).problems).toEqual([]);
+  });
+
+  test("refuses words and merge keys in Sluice's own manifests as keys, too", () => {
+    const text = 'on: 1\nb: {c: &d {e: 1}}\nf: {<<: *d}\ng: {"<<": 1, "on": 2}\n';
+    expect(readManifests(text).problems.map(({ line, column, message }) => `${line}:${column} ${message}`)).toEqual([
+      expect.stringMatching(/^1:1 on is "on" in YAML 1.2, and true for kubectl: put it in quotes/),
+      '3:5 merge keys are read by kubectl, and not by Sluice: write the fields here',
+    ]);
+  });
+
+  test.each([
+    '10',
+    '0',
+    '-1',
+    '1.10',
+    '1e3',
+    '0x1a4',
+    '0o644',
+    '2026-01-01',
+    '12:30',
+    '10.0.0.1',
+    '1.2.3-rc.1',
+    '08:00:27:00:00:01',
+  ])("reads %s in Sluice's own manifests as kubectl does", (text) => {
+    expect(readManifests(`a: ${text}\n`).manifests).toEqual(read(`a: ${text}\n`).manifests);
+    expect(readManifests(`a: ${text}\n`).problems).toEqual([]);
   });
 
   test('merges keys, and reads JSON unchanged', () => {

@@ -3,9 +3,12 @@ import {
   isCollection,
   isNode,
   isPair,
+  parse,
+  visit,
   type Document,
   type DocumentOptions,
   type SchemaOptions,
+  type Scalar,
   type ScalarTag,
   type Tags,
 } from 'yaml';
@@ -15,10 +18,21 @@ export interface YamlDialect {
   readonly options: DocumentOptions & SchemaOptions;
   /** Why a document must not be converted to plain values; undefined if it may. */
   readonly problem: (document: Document) => string | undefined;
+  /** Values that a person may have meant in another way. */
+  readonly ambiguous: (document: Document) => readonly AmbiguousValue[];
 }
 
-/** YAML 1.2, for Sluice's own manifests. */
-export const SLUICE_YAML: YamlDialect = { options: {}, problem: () => undefined };
+/** A value that kubectl would read in another way. */
+export interface AmbiguousValue {
+  readonly range: readonly number[];
+  readonly message: string;
+}
+
+/**
+ * YAML 1.2, for Sluice's own manifests. It does not guess: manifests of Kubernetes are in them too, and their authors
+ * mean what kubectl reads.
+ */
+export const SLUICE_YAML: YamlDialect = { options: {}, problem: () => undefined, ambiguous: ambiguousIn };
 
 /** A mode in Go's syntax for octal numbers, which no version of YAML has: kubectl accepts it. */
 const GO_OCTAL: ScalarTag = {
@@ -51,6 +65,7 @@ const kubernetesTags = (tags: Tags): Tags => [
 export const KUBERNETES_YAML: YamlDialect = {
   options: { version: '1.1', schema: 'yaml-1.1', resolveKnownTags: false, merge: true, customTags: kubernetesTags },
   problem: (document) => aliasProblem(document),
+  ambiguous: () => [],
 };
 
 /**
@@ -80,4 +95,35 @@ function aliasProblem(document: Document): string | undefined {
   const weight = weigh(document.contents);
   if (self !== undefined) return `the anchor ${self} contains itself`;
   return weight > MAX_VALUES ? 'its aliases and merge keys expand to more than can be read' : undefined;
+}
+
+/** What the two versions of YAML may read differently. Everything else is the same, and is not read again. */
+const MAY_DIFFER = /^(y|yes|n|no|on|off|[-+.]?[0-9][0-9a-z_:.+-]*)$/i;
+const IS_DECIMAL = /^(0|[1-9][0-9]*)$/;
+const MERGE = '<<';
+
+/** The values without quotes that kubectl reads in another way, such as `0400` and `yes`. */
+function ambiguousIn(document: Document): readonly AmbiguousValue[] {
+  const found: AmbiguousValue[] = [];
+  const others = new Map<string, unknown>();
+  const otherOf = (text: string): unknown => {
+    if (!others.has(text)) others.set(text, parse(text, KUBERNETES_YAML.options));
+    return others.get(text);
+  };
+  visit(document, {
+    Scalar: (key, { type, source = '', value, range }: Scalar) => {
+      if (type !== 'PLAIN' || !range) return;
+      if (source === MERGE && key === 'key') {
+        const message = 'merge keys are read by kubectl, and not by Sluice: write the fields here';
+        found.push({ range, message });
+      }
+      if (!MAY_DIFFER.test(source) || IS_DECIMAL.test(source)) return;
+      const other = otherOf(source);
+      if (Object.is(other, value)) return;
+      const [own, theirs] = [value, other].map((one) => JSON.stringify(one));
+      const message = `${source} is ${own} in YAML 1.2, and ${theirs} for kubectl: put it in quotes if it is a text, or write ${theirs} if that is the value`;
+      found.push({ range, message });
+    },
+  });
+  return found;
 }

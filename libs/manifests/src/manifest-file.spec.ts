@@ -5,9 +5,9 @@ const problemsOf = (text: string): readonly string[] =>
 
 describe('readManifests', () => {
   test('reads several documents, and skips empty ones', () => {
-    const text = '# first\nkind: A\n---\n---\n\nkind: B\nspec: {mode: "0644", on: yes}\n---\n# nothing\n';
+    const text = '# first\nkind: A\n---\n---\n\nkind: B\nspec: {mode: "0644", on_: "yes"}\n---\n# nothing\n';
     expect(readManifests(text)).toEqual({
-      manifests: [{ kind: 'A' }, { kind: 'B', spec: { mode: '0644', on: 'yes' } }],
+      manifests: [{ kind: 'A' }, { kind: 'B', spec: { mode: '0644', on_: 'yes' } }],
       sources: [expect.any(ManifestSource), expect.any(ManifestSource)],
       problems: [],
     });
@@ -51,7 +51,7 @@ describe('readManifests', () => {
     ['a: 1\na: 2\n', /^2:1: .*unique/],
     ['kind: A\n---\njust text\n', /^3:1: must be a manifest, but is a string$/],
     ['kind: *nobody\n', /^1:7: .*nobody/],
-    ['kind: &a A\n---\nkind: B\nspec:\n  x: &b 1\n  y: [*b, *a]\n', /^6:11: .*\ba$/],
+    ['kind: &a A\n---\nkind: B\nspec:\n  x: &b 1\n  z: [*b, *a]\n', /^6:11: .*\ba$/],
   ])('reports %j with its place', (text, problem) => {
     const problems = problemsOf(text);
     expect(problems).toHaveLength(1);

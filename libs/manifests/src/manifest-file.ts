@@ -108,6 +108,13 @@ function readDocument(document: Document, lines: LineCounter, dialect: YamlDiale
     return unread(
       ...wrong.slice(0, MAX_PROBLEMS).map(({ pos, message }) => ({ ...positionOf(lines, pos[0], pos[1]), message })),
     );
+  const ambiguous = dialect.ambiguous(document);
+  if (ambiguous.length > 0)
+    return unread(
+      ...ambiguous
+        .slice(0, MAX_PROBLEMS)
+        .map(({ range: [from = 0, to], message }) => ({ ...positionOf(lines, from, to), message })),
+    );
   const start = positionOf(lines, document.contents?.range?.[0] ?? document.range?.[0] ?? 0);
   const value = toPlain(document, dialect);
   if (!value.ok) {
