@@ -1,5 +1,6 @@
 import type { ListedObject } from '#libs/client';
 import { REMOTE_APPLIER } from '#libs/contracts';
+import { readManifests } from '#libs/manifests';
 import { cli, nodeView } from '../fakes.fixture.js';
 
 const stored = { object: 'app.tar', sha256: 'a'.repeat(64), bytes: 7, storedMs: 0, isWhole: true };
@@ -11,6 +12,20 @@ describe('get -o yaml', () => {
       exit: 0,
       out: `- object: app.tar\n  sha256: ${'a'.repeat(64)}\n  bytes: 7\n`,
     });
+  });
+
+  it('prints manifests of Kubernetes so that they mean the same when they are published again', async () => {
+    const spec = { objects: [{ kind: 'ConfigMap', data: { a: 'yes', b: '0400', c: '1_000', d: 'plain' }, n: 256 }] };
+    const view = {
+      ledger: 1,
+      fragment: { kind: 'KubeObjects', name: 'x', labels: {}, spec },
+      change: 'c1',
+      gone: false,
+    };
+    const { out } = await cli(['get', 'fragments', '-o', 'yaml'], {
+      views: { fragments: { 'KubeObjects.x': [view] } },
+    });
+    expect(readManifests(out).manifests).toMatchObject([{ kind: 'KubeObjects', metadata: { name: 'x' }, spec }]);
   });
 
   it.each(['known-bad', 'fragments', 'objects'])('prints an empty list if there are no %s', async (what) => {

@@ -154,7 +154,8 @@ async function toYaml(what: Resource, values: readonly object[]): Promise<string
   const { stringify } = await import('yaml');
   if (values.length === 0) return '[]';
   const documents = what === 'fragments' ? (values as readonly FragmentView[]).map(manifestOf) : values;
-  return documents.map((document) => stringify(document).trimEnd()).join('\n---\n');
+  // `yes` as a text is quoted: kubectl, and Sluice in the manifests of Kubernetes, would read a boolean.
+  return documents.map((document) => stringify(document, { compat: 'yaml-1.1' }).trimEnd()).join('\n---\n');
 }
 
 function manifestOf({ fragment }: FragmentView): object {

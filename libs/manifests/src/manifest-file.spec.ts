@@ -14,6 +14,52 @@ describe('readManifests', () => {
     expect(readManifests(text).sources.map(({ start }) => start.line)).toEqual([2, 6]);
   });
 
+  test('reads manifests of Kubernetes as kubectl does, and what is around them as everything else', () => {
+    const text = (kind: string): string => `
+kind: ${kind}
+metadata: {name: yes}
+spec:
+  extra: 0400
+  objects:
+  - mode: 0400
+    go: 0o17
+    on: yes
+    text: "0400"
+    time: 12:30
+    <<: {a: 1}
+    template: '{{ node.name }}'
+---
+kind: File
+spec: {objects: [0400]}
+`;
+    const file = { kind: 'File', spec: { objects: [400] } };
+    const metadata = { name: 'yes' };
+    const same = { text: '0400', time: '12:30', template: '{{ node.name }}' };
+    expect(readManifests(text('KubeObjects'))).toMatchObject({
+      manifests: [
+        {
+          kind: 'KubeObjects',
+          metadata,
+          spec: { extra: 400, objects: [{ mode: 0o400, go: 0o17, true: true, a: 1, ...same }] },
+        },
+        file,
+      ],
+      problems: [],
+    });
+    const asWritten = { mode: 400, go: 0o17, on: 'yes', '<<': { a: 1 }, ...same };
+    expect(readManifests(text('Other')).manifests).toEqual([
+      { kind: 'Other', metadata, spec: { extra: 400, objects: [asWritten] } },
+      file,
+    ]);
+    // The same in a List, and with what YAML of kubectl does not allow.
+    expect(
+      readManifests('kind: List\nitems: [{kind: A}, {kind: KubeObjects, spec: {objects: [{a: off}]}}]\n').manifests,
+    ).toEqual([{ kind: 'A' }, { kind: 'KubeObjects', spec: { objects: [{ a: false }] } }]);
+    expect(problemsOf('kind: KubeObjects\nspec: {objects: [{<<: 3}]}\n')).toEqual([
+      '1:1: Merge sources must be maps or map aliases',
+    ]);
+  });
+
   test('reads JSON, a list of manifests, and tabs in it', () => {
     expect(readManifests('{\n\t"kind": "A",\n\t"spec": {"x": [1, 2]}\n}\n').manifests).toEqual([
       { kind: 'A', spec: { x: [1, 2] } },

@@ -1,7 +1,7 @@
 import { Composer, isMap, isSeq, Lexer, LineCounter, Parser, visit, type CST, type Document } from 'yaml';
 import { isObject, typeName } from './shape/reader.js';
 import { MAX_DEPTH } from './json-form.js';
-import { SLUICE_YAML, type YamlDialect } from './kubernetes-yaml.js';
+import { KUBERNETES_YAML, SLUICE_YAML, type YamlDialect } from './kubernetes-yaml.js';
 import { ManifestSource, positionOf, type Position } from './manifest-source.js';
 import type { Manifest } from './manifest.js';
 
@@ -26,16 +26,42 @@ export function readManifests(text: string, dialect: YamlDialect = SLUICE_YAML):
   const tokens = [...new Parser(lines.addNewLine).parse(text)];
   const misshapen = tokens.flatMap((token) => (token.type === 'document' ? misshapenIn(token.value) : []))[0];
   if (misshapen !== undefined) return unread({ ...positionOf(lines, misshapen.offset), message: misshapen.message });
-  const documents = [
-    ...new Composer({ ...dialect.options, lineCounter: lines, prettyErrors: false }).compose(tokens),
-  ] as readonly Document[];
-  const read = documents.map((document) => readDocument(document, lines, dialect));
+  const readAs = (one: YamlDialect): readonly ManifestFile[] => {
+    const composer = new Composer({ ...one.options, lineCounter: lines, prettyErrors: false });
+    return [...composer.compose(tokens)].map((document) => readDocument(document as Document, lines, one));
+  };
+  const own = readAs(dialect);
+  const hasObjects = dialect === SLUICE_YAML && own.some(({ manifests }) => manifests.some(isOfKubernetes));
+  const read = hasObjects ? withObjects(own, readAs(KUBERNETES_YAML)) : own;
   return {
     manifests: read.flatMap(({ manifests }) => manifests),
     sources: read.flatMap(({ sources }) => sources),
     problems: read.flatMap(({ problems }) => problems),
   };
 }
+
+/** Whether it contains manifests of Kubernetes. */
+const isOfKubernetes = ({ kind }: Manifest): boolean => kind === 'KubeObjects';
+
+/**
+ * The manifests in a `KubeObjects` are what people give to kubectl: a value means what it means there. `0400` as the
+ * mode of a Secret in a volume would be another mode in YAML 1.2.
+ */
+function withObjects(own: readonly ManifestFile[], kubernetes: readonly ManifestFile[]): readonly ManifestFile[] {
+  return own.map((file, i) => {
+    if (!file.manifests.some(isOfKubernetes)) return file;
+    const other = kubernetes[i];
+    if (other === undefined || other.problems.length > 0) return other ?? file;
+    const manifests = file.manifests.map((manifest, j) => {
+      const objects = isOfKubernetes(manifest) ? objectsIn(other.manifests[j]) : undefined;
+      return objects === undefined ? manifest : { ...manifest, spec: { ...(manifest.spec as object), objects } };
+    });
+    return { ...file, manifests };
+  });
+}
+
+const objectsIn = (manifest: Manifest | undefined): unknown =>
+  isObject(manifest?.spec) ? manifest.spec['objects'] : undefined;
 
 const unread = (...problems: readonly FileProblem[]): ManifestFile => ({ manifests: [], sources: [], problems });
 
