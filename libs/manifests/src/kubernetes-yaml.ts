@@ -7,6 +7,7 @@ import {
   visit,
   type Document,
   type DocumentOptions,
+  type Pair,
   type SchemaOptions,
   type Scalar,
   type ScalarTag,
@@ -19,7 +20,7 @@ export interface YamlDialect {
   /** Why a document must not be converted to plain values; undefined if it may. */
   readonly problem: (document: Document) => string | undefined;
   /** Values that a person may have meant in another way. */
-  readonly ambiguous: (document: Document) => readonly AmbiguousValue[];
+  readonly ambiguous: (document: Document, isLeftOut: ReadByOthers) => readonly AmbiguousValue[];
 }
 
 /** A value that kubectl would read in another way. */
@@ -102,8 +103,11 @@ const MAY_DIFFER = /^(y|yes|n|no|on|off|[-+.]?[0-9][0-9a-z_:.+-]*)$/i;
 const IS_DECIMAL = /^(0|[1-9][0-9]*)$/;
 const MERGE = '<<';
 
+/** A part of a document that is read as kubectl reads it, and not with this dialect. */
+type ReadByOthers = (pair: Pair, path: readonly unknown[]) => boolean;
+
 /** The values without quotes that kubectl reads in another way, such as `0400` and `yes`. */
-function ambiguousIn(document: Document): readonly AmbiguousValue[] {
+function ambiguousIn(document: Document, isLeftOut: ReadByOthers): readonly AmbiguousValue[] {
   const found: AmbiguousValue[] = [];
   const others = new Map<string, unknown>();
   const otherOf = (text: string): unknown => {
@@ -111,6 +115,7 @@ function ambiguousIn(document: Document): readonly AmbiguousValue[] {
     return others.get(text);
   };
   visit(document, {
+    Pair: (_, pair, path) => (isLeftOut(pair, path) ? visit.SKIP : undefined),
     Scalar: (key, { type, source = '', value, range }: Scalar) => {
       if (type !== 'PLAIN' || !range) return;
       if (source === MERGE && key === 'key') {

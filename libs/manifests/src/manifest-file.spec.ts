@@ -14,12 +14,11 @@ describe('readManifests', () => {
     expect(readManifests(text).sources.map(({ start }) => start.line)).toEqual([2, 6]);
   });
 
-  test('reads manifests of Kubernetes as kubectl does, and what is around them as everything else', () => {
-    const text = (kind: string): string => `
+  test('reads manifests of Kubernetes as kubectl does, and refuses such values elsewhere', () => {
+    const text = (kind: string, extra = ''): string => `
 kind: ${kind}
-metadata: {name: yes}
+metadata: {name: x}
 spec:
-  extra: 0400
   objects:
   - mode: 0400
     go: 0o17
@@ -28,29 +27,28 @@ spec:
     time: 12:30
     <<: {a: 1}
     template: '{{ node.name }}'
----
+${extra}---
 kind: File
-spec: {objects: [0400]}
+spec: {objects: ["0400"]}
 `;
-    const file = { kind: 'File', spec: { objects: [400] } };
-    const metadata = { name: 'yes' };
-    const same = { text: '0400', time: '12:30', template: '{{ node.name }}' };
     expect(readManifests(text('KubeObjects'))).toMatchObject({
       manifests: [
         {
           kind: 'KubeObjects',
-          metadata,
-          spec: { extra: 400, objects: [{ mode: 0o400, go: 0o17, true: true, a: 1, ...same }] },
+          spec: {
+            objects: [
+              { mode: 0o400, go: 0o17, true: true, a: 1, text: '0400', time: '12:30', template: '{{ node.name }}' },
+            ],
+          },
         },
-        file,
+        { kind: 'File', spec: { objects: ['0400'] } },
       ],
       problems: [],
     });
-    const asWritten = { mode: 400, go: 0o17, on: 'yes', '<<': { a: 1 }, ...same };
-    expect(readManifests(text('Other')).manifests).toEqual([
-      { kind: 'Other', metadata, spec: { extra: 400, objects: [asWritten] } },
-      file,
-    ]);
+    const places = (written: string): readonly string[] =>
+      readManifests(written).problems.map(({ line, message }) => `${line} ${message.split(' ')[0]}`);
+    expect(places(text('KubeObjects', '  other: {objects: [no]}\n'))).toEqual(['13 no']);
+    expect(places(text('Other'))).toEqual(['6 0400', '8 on', '8 yes', '11 merge']);
     // The same in a List, and with what YAML of kubectl does not allow.
     expect(
       readManifests('kind: List\nitems: [{kind: A}, {kind: KubeObjects, spec: {objects: [{a: off}]}}]\n').manifests,

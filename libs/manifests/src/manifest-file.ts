@@ -1,4 +1,17 @@
-import { Composer, isMap, isSeq, Lexer, LineCounter, Parser, visit, type CST, type Document } from 'yaml';
+import {
+  Composer,
+  isMap,
+  isPair,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  Parser,
+  visit,
+  type CST,
+  type Document,
+  type Pair,
+} from 'yaml';
 import { isObject, typeName } from './shape/reader.js';
 import { MAX_DEPTH } from './json-form.js';
 import { KUBERNETES_YAML, SLUICE_YAML, type YamlDialect } from './kubernetes-yaml.js';
@@ -41,7 +54,21 @@ export function readManifests(text: string, dialect: YamlDialect = SLUICE_YAML):
 }
 
 /** Whether it contains manifests of Kubernetes. */
-const isOfKubernetes = ({ kind }: Manifest): boolean => kind === 'KubeObjects';
+const isOfKubernetes = ({ kind }: { readonly kind?: unknown }): boolean => kind === 'KubeObjects';
+
+/** Whether it is `spec.objects` of such a manifest. */
+function isObjectsOfKubernetes({ key }: Pair, path: readonly unknown[]): boolean {
+  const [manifest, spec] = path.slice(-3);
+  return (
+    isScalar(key) &&
+    key.value === 'objects' &&
+    isPair(spec) &&
+    isScalar(spec.key) &&
+    spec.key.value === 'spec' &&
+    isMap(manifest) &&
+    isOfKubernetes({ kind: manifest.get('kind') })
+  );
+}
 
 /**
  * The manifests in a `KubeObjects` are what people give to kubectl: a value means what it means there. `0400` as the
@@ -134,7 +161,7 @@ function readDocument(document: Document, lines: LineCounter, dialect: YamlDiale
     return unread(
       ...wrong.slice(0, MAX_PROBLEMS).map(({ pos, message }) => ({ ...positionOf(lines, pos[0], pos[1]), message })),
     );
-  const ambiguous = dialect.ambiguous(document);
+  const ambiguous = dialect.ambiguous(document, isObjectsOfKubernetes);
   if (ambiguous.length > 0)
     return unread(
       ...ambiguous
