@@ -8,6 +8,7 @@ import type { ApplySetParent } from './apply-set.js';
 import { otherCluster } from './cluster-owner.js';
 import { conflictsIn, isEndingNamespace, isOfNamespace, refusalFrom, type FieldConflict } from './cluster-calls.js';
 import {
+  FLUX_SYNC,
   idInKey,
   KUBE_OBJECTS,
   objectOf,
@@ -140,12 +141,14 @@ export class ClusterBackend implements Backend {
     });
   }
 
-  /** What Flux has not done yet: an object has its revision, and one that was deleted is gone. */
+  /** What is not done yet: Flux has applied the revision of an object, and one that was deleted is gone. */
   leftToOthers(items: readonly Item[], leftMs: () => number): Promise<Outcomes['await-others']> {
     return this.repeat(leftMs, async () => {
       const what: string[] = [];
       let isOver = false;
       for (const item of items) {
+        // Whether the others are ready again is not waited for in a rollback.
+        if (item.do === 'apply' && objectOf(item.entry).fluxRevision === undefined) continue;
         const [id, status] =
           item.do === 'apply' ? await this.applied(objectOf(item.entry)) : await this.removed(item.key, item.original);
         if (status.is === 'current') continue;
@@ -160,14 +163,15 @@ export class ClusterBackend implements Backend {
     return [wanted.id, await this.statusOf(wanted)];
   }
 
-  private async removed(key: string, { was }: Original): Promise<readonly [string, ObjectStatus]> {
-    const isEnding = (await this.objects.readFormer(packedOf(was)))?.metadata.deletionTimestamp !== undefined;
-    return [
-      idInKey(key),
-      isEnding
-        ? { is: 'terminating', message: 'Flux has not deleted what it had applied' }
-        : { is: 'current', message: '' },
-    ];
+  private async removed(key: string, { kind, was }: Original): Promise<readonly [string, ObjectStatus]> {
+    const former = packedOf(was);
+    // What a namespace contains can take minutes to go, and who needs one of this name waits for it.
+    const metadata = former.kind === 'Namespace' ? undefined : (await this.objects.readFormer(former))?.metadata;
+    if (metadata?.deletionTimestamp === undefined) return [idInKey(key), { is: 'current', message: '' }];
+    const { finalizers = [] } = metadata as { readonly finalizers?: readonly string[] };
+    const who = finalizers.length === 0 ? '' : `, until its finalizers are removed: ${finalizers.join(', ')}`;
+    const message = kind === FLUX_SYNC ? 'Flux has not deleted what it had applied' : `it is still being deleted${who}`;
+    return [idInKey(key), { is: 'terminating', message }];
   }
 
   /** Looks until that is done, but not for long. */

@@ -59,7 +59,8 @@ export const clusterKinds = (hub?: OnHub): Kinds => ({
   snapshots: OBJECT_KINDS,
   independent: OBJECT_KINDS,
   becomesReady: OBJECT_KINDS,
-  doneByOthers: [FLUX_SYNC],
+  // Flux applies and removes. Of other objects, the deletion: somebody removes their finalizers.
+  doneByOthers: OBJECT_KINDS,
   mayCutOff: () => false,
   controlPlane: [],
   controlPlaneBefore: [],

@@ -121,6 +121,26 @@ describeOnClusters('the objects of a cluster', 1, (clusters) => {
     await scene.api.remove(configMapPath('x'));
   });
 
+  it('are deleted only once they are gone, as long as there is time', async () => {
+    const held = (name: string): object => configMap(name, {}, { finalizers: ['example.dev/hold'] });
+    expect(await roll(objects('a', [held('x')]))).toBe('applied');
+    const removing = roll();
+    await until(
+      async () => (await scene.api.get(configMapPath('x')))?.metadata.deletionTimestamp,
+      'it is being deleted',
+    );
+    await scene.api.patch(configMapPath('x'), { metadata: { finalizers: [] } });
+    expect(await removing).toBe('applied');
+    expect(await scene.api.get(configMapPath('x'))).toBeUndefined();
+    expect(await roll(objects('a', [held('y')]))).toBe('applied');
+    const { verdict, reason } = await scene.bus.roll(config(), { applyMs: 6_000 });
+    expect([verdict, reason]).toEqual([
+      'applied',
+      'not done yet: ConfigMap/default/y: it is still being deleted, until its finalizers are removed: example.dev/hold',
+    ]);
+    await scene.api.patch(configMapPath('y'), { metadata: { finalizers: [] } });
+  });
+
   it('wait for a namespace that is still being deleted', async () => {
     const path = '/api/v1/namespaces/ending';
     await scene.api.create('/api/v1/namespaces', namespace('ending'));
