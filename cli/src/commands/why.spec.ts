@@ -218,3 +218,18 @@ test('lists the blocked drains of a change, what blocks them, and since when', (
     /n3 has been blocked .*; and 2 more$/,
   );
 });
+
+test('a node with the name of a change is told apart from it', async () => {
+  const views = {
+    changes: { c1: [changeView({ change: 'c1', phase: 'committed' })] },
+    nodes: { c1: [{ node: 'c1', state: 'ready' }] },
+  };
+  const answers = {
+    'ops.node.why': ({ node }: Record<string, unknown>) => ({ node, because: 'x', text: 'it is silent', holders: [] }),
+  };
+  const hint = 'there is also a node c1: see sluice why node/c1\n';
+  expect(await cli(['why', 'c1'], { views, answers })).toEqual({ exit: 0, out: 'committed\n', err: hint });
+  expect(await cli(['why', 'change/c1'], { views, answers })).toEqual({ exit: 0, out: 'committed\n', err: '' });
+  expect(await cli(['why', 'node/c1'], { views, answers })).toEqual({ exit: 0, out: 'it is silent\n', err: '' });
+  expect(await cli(['why', 'change/w-1'], { views, answers })).toMatchObject({ exit: 2 });
+});

@@ -4,7 +4,7 @@ import { isChangeId, stalledText } from '#libs/contracts';
 import { EXIT, type ExitCode } from '../output/exit.js';
 import { unreadText } from '../change/change-not-found.js';
 import { changeStatus } from '../change/change-status.js';
-import { nodeNameOf } from '../input/arguments.js';
+import { changeIdOf, nodeNameOf } from '../input/arguments.js';
 import type { Session } from '../connection/session.js';
 import { reasonTexts } from '../output/reasons.js';
 import { nodesReached } from '../output/rollout-tree.js';
@@ -17,20 +17,38 @@ export interface Why {
   readonly holders: readonly string[];
 }
 
-/** `sluice why NODE|CHANGE`: the reason why it waits, or how it ended. */
+const NODE = 'node/';
+const CHANGE = 'change/';
+
+/**
+ * `sluice why NODE|CHANGE`: the reason why it waits, or how it ended. A node may have the name of a change: `node/c1`
+ * is the node, and `c1` the change if there is one.
+ */
 export async function why(session: Session, subject: string): Promise<ExitCode> {
+  if (subject.startsWith(NODE)) return whyNode(session, nodeNameOf(subject.slice(NODE.length)));
+  if (subject.startsWith(CHANGE)) return whyOneChange(session, changeIdOf(subject.slice(CHANGE.length)));
+  if (!isChangeId(subject)) return whyNode(session, nodeNameOf(subject));
+  const node = await (await session.fleet()).get('nodes', subject);
+  if (node !== undefined && node.state !== 'gone')
+    session.io.say(`there is also a node ${subject}: see sluice why ${NODE}${subject}`);
+  return whyOneChange(session, subject);
+}
+
+async function whyNode(session: Session, node: string): Promise<ExitCode> {
   const fleet = await session.fleet();
-  if (!isChangeId(subject)) {
-    const answer = await fleet.request<Why>('ops.node.why', { node: nodeNameOf(subject) });
-    switch (answer.because) {
-      case 'draining':
-        return print(session, whyDraining(answer, await fleet.get('drains', subject)));
-      case 'applying':
-        return print(session, await whyApplying(fleet, subject, answer));
-      default:
-        return print(session, answer);
-    }
+  const answer = await fleet.request<Why>('ops.node.why', { node });
+  switch (answer.because) {
+    case 'draining':
+      return print(session, whyDraining(answer, await fleet.get('drains', node)));
+    case 'applying':
+      return print(session, await whyApplying(fleet, node, answer));
+    default:
+      return print(session, answer);
   }
+}
+
+async function whyOneChange(session: Session, subject: string): Promise<ExitCode> {
+  const fleet = await session.fleet();
   const [change, review, rollout, pools, drains] = await Promise.all([
     fleet.get('changes', subject),
     fleet.get('reviews', subject),
@@ -42,7 +60,7 @@ export async function why(session: Session, subject: string): Promise<ExitCode> 
     return print(session, { change: subject, ...unread(subject) });
   if (change === undefined)
     throw new Error(
-      `change ${subject} not found: list changes with sluice get changes (if ${subject} is a node: sluice get nodes ${subject})`,
+      `change ${subject} not found: list changes with sluice get changes (if ${subject} is a node: sluice why ${NODE}${subject})`,
     );
   const others = await Promise.all(change.waitsFor.map((other) => fleet.get('changes', other)));
   const waitsFor = others.filter((other) => other !== undefined);

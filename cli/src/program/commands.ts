@@ -149,7 +149,10 @@ export function registerFleet({ program, action }: Registry): void {
   program
     .command('why')
     .description('explain what a node or a change is waiting for, or how it ended')
-    .argument('<node|change>', 'the name of a node or the ID of a change')
+    .argument(
+      '<node|change>',
+      'the name of a node or the ID of a change; node/NAME if a node has the name of a change, such as node/c1',
+    )
     .action(action(async () => (await import('../commands/why.js')).why));
   program
     .command('diff')
