@@ -37,18 +37,59 @@ test('one login serves all calls, and a lost session leads to one more', async (
   expect(replica.logins).toBe(2);
 });
 
-test('a wrong password is a fault of the node, and is not tried again within a call', async () => {
+test('a replica that does not let the applier in is unreachable, and is not asked again within a call', async () => {
   await expect(client({ password: 'wrong' }).call('DELETE', `${POLICIES}/a`)).rejects.toMatchObject({
-    fault: 'node',
+    fault: 'unreachable',
     message: expect.stringContaining('Check the user and the password'),
   });
-  await expect(client({ password: '' }).call('GET', POLICIES)).rejects.toThrow('there is no password for root');
+  await expect(client({ password: '' }).call('GET', POLICIES)).rejects.toMatchObject({
+    fault: 'unreachable',
+    message: expect.stringContaining('there is no password for root'),
+  });
   expect(replica.calls).toEqual([]);
 });
 
-test('a second 403 is an error, also for a DELETE', async () => {
-  replica.troubles.status = 403;
-  await expect(client().call('DELETE', `${POLICIES}/a`)).rejects.toMatchObject({ fault: 'node' });
+test('a second 403 is an error, also for a DELETE: of the replica if it forbids everything', async () => {
+  const one = client();
+  replica.onCall = () => replica.endSessions();
+  await expect(one.call('DELETE', `${POLICIES}/a`)).rejects.toMatchObject({
+    fault: 'unreachable',
+    message: expect.stringContaining('is forbidden, also after a new login as root'),
+  });
+  replica.onCall = (call) => void (call.includes('policies') && replica.endSessions());
+  await expect(one.call('DELETE', `${POLICIES}/a`)).rejects.toMatchObject({
+    fault: 'node',
+    message: expect.stringContaining('is forbidden, also after a new login as root'),
+  });
+});
+
+test.each([200, 302, 404, 429])(
+  'what answers %i in the words of another server is no replica: no write there counts as done',
+  async (status) => {
+    const one = client();
+    await one.call('GET', POLICIES);
+    replica.troubles.status = status;
+    for (const [method, path] of [
+      ['GET', 'sdewan/v1/services'],
+      ['GET', POLICIES],
+      ['DELETE', `${POLICIES}/a`],
+    ] as const)
+      await expect(one.call(method, path)).rejects.toMatchObject({
+        fault: 'unreachable',
+        message: expect.stringContaining(`is answered ${status} (error)`),
+      });
+  },
+);
+
+test('a refusal in other words is a refusal if other calls are answered, and a page is a failure', async () => {
+  const one = client();
+  replica.onCall = (call) => void (replica.troubles.status = call.includes('policies') ? 413 : undefined);
+  expect(await one.call('POST', POLICIES, {})).toMatchObject({ status: 413, message: 'error' });
+  replica.onCall = (call) => void (replica.troubles.status = call.includes('policies') ? 200 : undefined);
+  await expect(one.call('GET', POLICIES)).rejects.toMatchObject({
+    fault: 'node',
+    message: expect.stringContaining('which is no answer of a network function'),
+  });
 });
 
 test('an answer that does not come in time, and no connection, are unreachable', async () => {

@@ -62,3 +62,16 @@ test('it is still known after another copy of the applier took over', async () =
   await b.proxy.restore();
   await until(async () => (await fleet.fragments())['Mwan3Policy/three'] === '2/2', 'both have it');
 });
+
+test('what answers as another server does is no replica, and reverts nothing', async () => {
+  const before = b.objects;
+  b.standIn.troubles.status = 404;
+  // At once: what is at the address now was a replica when it was last asked.
+  const change = await fleet.apply(policy('page'));
+  expect(await outcomeOf(change)).toBe('committed');
+  const reason = await until(() => reasonOf('cnf-b'), 'it says that no replica answers');
+  expect(reason).toContain('is answered 404 (error), which is no answer of a network function');
+  expect([b.objects, (await fleet.fragments())['Mwan3Policy/page']]).toEqual([before, '1/2']);
+  b.standIn.heal();
+  await until(async () => (await fleet.fragments())['Mwan3Policy/page'] === '2/2', 'both have it');
+});

@@ -24,6 +24,8 @@ export interface FunctionAnswer {
   /** Undefined if it is no JSON. */
   readonly body: unknown;
   readonly message: string;
+  /** Whether it has the form in which a function answers: JSON, or its message. Another server has one of its own. */
+  readonly isUnderstood: boolean;
 }
 
 /** The replica works, and failed at this call. */
@@ -49,6 +51,8 @@ const ONCE_MORE = {
 };
 /** What people see of an answer. */
 const MOST_WORDS = 300;
+/** What a server in between answers when it is too busy. No function does. */
+const BUSY = [408, 425, 429];
 /** LuCI's name of the cookie, and those of later versions. */
 const COOKIE = /^(sysauth(?:_https?)?=[^;]+)/;
 
@@ -90,13 +94,14 @@ export class FunctionClient {
   }
 
   /**
-   * For a path such as `sdewan/mwan3/v1/policies`. Throws Unreachable; Refused if it is not let in, or fails. After the
-   * timeout, which includes a login, nothing is sent any more.
+   * For a path such as `sdewan/mwan3/v1/policies`. Throws Unreachable, also if it is not let in or something else
+   * answers there; Refused if only this call fails. After the timeout, which includes a login, nothing more is sent.
    */
   async call(method: Method, path: string, body?: unknown, timeoutMs = this.callTimeoutMs): Promise<FunctionAnswer> {
     try {
       const answer = await this.withSession(method, path, body, timeoutMs);
-      if (answer.status >= 500) throw await this.failure(method, path, answer);
+      const failure = isOfFunction(path, answer) ? undefined : await this.failure(method, path, answer);
+      if (failure !== undefined) throw failure;
       return answer;
     } catch (error) {
       // The replica may have received a call that it did not answer, and carry it out later.
@@ -123,7 +128,7 @@ export class FunctionClient {
     await this.agent.destroy();
   }
 
-  /** A session may have ended, so one 403 leads to a new login. After a second one, it is not let in. */
+  /** A session may have ended, so one 403 leads to a new login. */
   private async withSession(method: Method, path: string, body: unknown, timeoutMs: number): Promise<FunctionAnswer> {
     const endMs = performance.now() + timeoutMs;
     const exchange = async (session: Promise<string>): Promise<Received> => {
@@ -139,13 +144,7 @@ export class FunctionClient {
     const first = await exchange(session);
     if (first.status !== 403) return first;
     if (this.session === session) this.session = this.login();
-    const second = await exchange(this.session ?? this.login());
-    if (second.status === 403)
-      throw new RefusedError(
-        'node',
-        `${method} ${this.base}/${path} is forbidden, also after a new login as ${this.address.user}: check what this user may do`,
-      );
-    return second;
+    return exchange(this.session ?? this.login());
   }
 
   private loggedOut(session: Promise<string>, error: unknown): never {
@@ -155,7 +154,7 @@ export class FunctionClient {
 
   private async login(): Promise<string> {
     const { user, password } = this.address;
-    if (password === '') throw new RefusedError('node', `there is no password for ${user} at ${this.base}`);
+    if (password === '') throw new UnreachableError(`there is no password for ${user} at ${this.base}`);
     const form = new URLSearchParams({ luci_username: user, luci_password: password });
     const answer = await this.exchange('POST', '', {
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
@@ -166,17 +165,28 @@ export class FunctionClient {
     const [cookie] = answer.cookies.flatMap((line) => COOKIE.exec(line)?.[1] ?? []);
     if (answer.status === 302 && cookie !== undefined) return cookie;
     const why = answer.status === 302 ? 'it set no cookie' : `it answered ${wordsOf(answer)}`;
-    throw new RefusedError('node', `${this.base} does not let ${user} in: ${why}. Check the user and the password.`);
+    throw new UnreachableError(`${this.base} does not let ${user} in: ${why}. Check the user and the password.`);
   }
 
-  /** An error of the server about one call is about this call only if the replica answers other calls. */
-  private async failure(method: Method, path: string, answer: FunctionAnswer): Promise<Error> {
-    const message = `${method} ${this.base}/${path} is answered ${wordsOf(answer)}`;
-    if (answer.status !== 500 || path === SERVICES) return new UnreachableError(message);
+  /**
+   * What is wrong with this answer; undefined if it is a refusal in other words. It is about this call only if the
+   * replica answers another call as a function does. If not, something else is at this address, or in between.
+   */
+  private async failure(method: Method, path: string, answer: FunctionAnswer): Promise<Error | undefined> {
+    const { status } = answer;
+    const message = `${method} ${this.base}/${path} ${this.howAnswered(answer)}`;
+    if (path === SERVICES || isOfServerBetween(status)) return new UnreachableError(message);
     const other = await this.withSession('GET', SERVICES, undefined, this.callTimeoutMs);
-    return other.status >= 500
-      ? new UnreachableError(`${message}, and so is ${SERVICES}`)
-      : new FailedCallError(message);
+    if (!isOfFunction(SERVICES, other)) return new UnreachableError(`${message}, and so is ${SERVICES}`);
+    if (status === 403) return new RefusedError('node', message);
+    return status >= 400 && status < 500 ? undefined : new FailedCallError(message);
+  }
+
+  private howAnswered(answer: FunctionAnswer): string {
+    if (answer.status === 403)
+      return `is forbidden, also after a new login as ${this.address.user}: check what this user may do`;
+    const isOther = answer.status < 500 && !isOfServerBetween(answer.status);
+    return `is answered ${wordsOf(answer)}${isOther ? ', which is no answer of a network function' : ''}`;
   }
 
   private async exchange(method: Method, path: string, { headers, body, text, timeoutMs }: Sent): Promise<Received> {
@@ -218,15 +228,26 @@ interface Received extends FunctionAnswer {
 }
 
 /** Errors are `{"message":"…"}` as text, whose quotes are not escaped. */
-function understood(text: string): Pick<FunctionAnswer, 'body' | 'message'> {
-  const plain = /^\s*\{\s*"message"\s*:\s*"([\s\S]*)"\s*\}\s*$/.exec(text)?.[1] ?? text;
-  const message = plain.trim().slice(0, MOST_WORDS);
+function understood(text: string): Pick<FunctionAnswer, 'body' | 'message' | 'isUnderstood'> {
+  const plain = /^\s*\{\s*"message"\s*:\s*"([\s\S]*)"\s*\}\s*$/.exec(text)?.[1];
+  const message = (plain ?? text).trim().slice(0, MOST_WORDS);
   try {
-    return { body: JSON.parse(text) as unknown, message };
+    return { body: JSON.parse(text) as unknown, message, isUnderstood: true };
   } catch {
-    return { body: undefined, message };
+    return { body: undefined, message, isUnderstood: plain !== undefined };
   }
 }
+
+/** Whether a function answers so: not if it fails, and not if something else answers at its address. */
+function isOfFunction(path: string, { status, body, isUnderstood }: FunctionAnswer): boolean {
+  if (!isUnderstood || status === 403 || status >= 500 || isOfServerBetween(status)) return false;
+  if (path !== SERVICES) return true;
+  return status === 200 && Array.isArray((body as { readonly services?: unknown } | null)?.services);
+}
+
+/** A redirect, or that the server is too busy: a function answers neither. Its own failures are 500. */
+const isOfServerBetween = (status: number): boolean =>
+  (status >= 300 && status < 400) || BUSY.includes(status) || status > 500;
 
 const wordsOf = ({ status, message }: FunctionAnswer): string => `${status}${message === '' ? '' : ` (${message})`}`;
 
