@@ -2,7 +2,7 @@ import { REMOTE_APPLIER, type Reason } from '#libs/contracts';
 import { file, fragment, joined } from '#libs/testing';
 import { changeBody, Merger } from './merger.fixture.js';
 
-const KINDS = ['kind:FirewallRule', 'kind:Mwan3Policy', 'kind:File'];
+const KINDS = ['kind:FirewallRule', 'kind:Mwan3Policy', 'kind:File', 'kind:CNFNAT', 'kind:CNFRoute'];
 const role = (name: string) => ({ matchLabels: { role: name } });
 const rule = (name: string, target = 'DROP') =>
   fragment('FirewallRule', name, { nodeSelector: role('cnf'), src: 'wan', target });
@@ -38,6 +38,17 @@ describe('a change that can cut off targets from their applier', () => {
     expect(others).toEqual([]);
     expect(warning).toMatchObject({ fragment: '', nodes: ['r1', 'r2'] });
     expect(warning?.message).toMatch(/^FirewallRule\/ssh can cut off targets .*Set silentNodes: count in the pool cnf/);
+  });
+
+  it.each([
+    ['CNFService', { fullname: '192.0.2.7', port: 5432, dport: 443 }],
+    ['CNFLocalService', { localservice: '192.0.2.7', remoteservice: '192.0.2.8' }],
+    ['CNFHubSite', { type: 'Hub', subnet: '10.0.0.0/8', hubip: '192.0.2.9' }],
+  ])('warns of a %s, which becomes objects that redirect traffic', (kind, spec) => {
+    const composite = fragment(kind, 'web', { nodeSelector: role('cnf'), ...spec });
+    expect(warnings(fleet(['r1', 'r2']), [composite])).toMatchObject([
+      { message: expect.stringContaining(`${kind}/web can cut off targets`), nodes: ['r1', 'r2'] },
+    ]);
   });
 
   it('is rejected for that with strict', () => {

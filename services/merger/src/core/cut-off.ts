@@ -1,5 +1,5 @@
 import { fragmentId, REMOTE_APPLIER, type Fragment, type Reason } from '#libs/contracts';
-import { functionKindOf, kindOf, selectorOf, selects } from '#libs/manifests';
+import { compositeKindOf, functionKindOf, kindOf, selectorOf, selects } from '#libs/manifests';
 import { canonicalJson, DEFAULT_POOL, type PoolPolicy } from '#libs/rules';
 import type { Change, NodeState, State } from './state.js';
 
@@ -17,7 +17,7 @@ export function cutOffWarnings(
   altered: readonly NodeState[],
   { poolOf, pools }: { readonly poolOf: ReadonlyMap<string, string>; readonly pools: ReadonlyMap<string, PoolPolicy> },
 ): readonly Reason[] {
-  const risky = changedOf(state, change).filter(([fragment]) => functionKindOf(fragment.kind)?.mayCutOff === true);
+  const risky = changedOf(state, change).filter(([fragment]) => mayCutOff(fragment.kind));
   if (risky.length === 0) return [];
   const reached = altered.filter(
     ({ node, labels, capabilities }) =>
@@ -34,6 +34,8 @@ export function cutOffWarnings(
     { fragment: '', field: '', code: 'may-cut-off', message, nodes: reached.slice(0, NAMED).map(({ node }) => node) },
   ];
 }
+
+const mayCutOff = (kind: string): boolean => (functionKindOf(kind) ?? compositeKindOf(kind))?.mayCutOff === true;
 
 /** What the change applies differently or deletes: the new version and the committed one, as far as they exist. */
 function changedOf(

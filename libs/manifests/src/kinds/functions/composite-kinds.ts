@@ -13,6 +13,8 @@ export interface CompositeKind {
   /** For people. */
   readonly about: string;
   readonly post: 'doubles';
+  /** As for a `FunctionKind`: each becomes objects that redirect any traffic. */
+  readonly mayCutOff: true;
   /** The longest name: what is appended to it must fit too. */
   readonly maxName: number;
   readonly fields: Fields;
@@ -23,7 +25,7 @@ export interface CompositeKind {
   readonly objects: (name: string, spec: Spec, addressesOf: AddressesOf) => readonly ConfigEntry[];
 }
 
-const COMPOSITE = { post: 'doubles', maxName: 50 } as const;
+const COMPOSITE = { post: 'doubles', mayCutOff: true, maxName: 50 } as const;
 
 const host = (about: string): Field => ({
   form: 'host',
