@@ -71,7 +71,8 @@ export class ClusterBackend implements Backend {
       // The namespace comes first, also if another one of this name must be gone before.
       const isOfItsNamespace = isOfNamespace(error) || isEndingNamespace(error);
       if (isOfItsNamespace && hasNamespace(this.manifestsIn(config), object.metadata.namespace)) return;
-      if (isOfDryRun(error)) return;
+      // Nothing of an object that is being deleted stands in the way: it is gone before another one is created.
+      if (isOfDryRun(error) || isEnding(await this.found(object))) return;
       const conflicts = conflictsIn(error);
       if (conflicts === undefined) throw refusalFrom(error);
       const own = before === undefined ? new Set<string>() : await this.conflictsOf(before);
@@ -203,7 +204,9 @@ export class ClusterBackend implements Backend {
 
   private async packed(entry: ConfigEntry): Promise<Json> {
     const { object } = objectOf(entry);
-    return packedObject(object, await this.found(object));
+    const found = await this.found(object);
+    // One that is being deleted goes before anything is applied: it is nothing that could be given back.
+    return packedObject(object, isEnding(found) ? undefined : found);
   }
 
   private found(object: KubeManifest): Promise<LiveObject | undefined> {
@@ -235,6 +238,8 @@ const textOf = ({ manager, field }: FieldConflict): string => `${manager} ${fiel
 
 const hasNamespace = (manifests: readonly KubeManifest[], name: string | undefined): boolean =>
   manifests.some(({ kind, metadata }) => kind === 'Namespace' && metadata.name === name);
+
+const isEnding = (found: LiveObject | undefined): boolean => found?.metadata.deletionTimestamp !== undefined;
 
 /** Whether the config itself defines the kind of an object. */
 const isDefinedIn = (manifests: readonly KubeManifest[], object: KubeManifest): boolean =>

@@ -141,6 +141,19 @@ describeOnClusters('the objects of a cluster', 1, (clusters) => {
     await scene.api.patch(configMapPath('y'), { metadata: { finalizers: [] } });
   });
 
+  it('that replace one that was being deleted are deleted with their fragment', async () => {
+    await scene.apply(configMapPath('x'), configMap('x', { a: 'old' }, { finalizers: ['example.dev/hold'] }), 'me');
+    await scene.api.remove(configMapPath('x'));
+    const rolling = roll(objects('a', [configMap('x', { a: '1' })]));
+    const parent = () => scene.api.get(configMapPath('sluice-applied'));
+    await until(parent, 'the change is being applied');
+    await scene.api.patch(configMapPath('x'), { metadata: { finalizers: [] } });
+    expect(await rolling).toBe('applied');
+    expect(await scene.data('x')).toEqual({ a: '1' });
+    expect(await roll()).toBe('applied');
+    expect(await scene.data('x')).toBeUndefined();
+  });
+
   it('wait for a namespace that is still being deleted', async () => {
     const path = '/api/v1/namespaces/ending';
     await scene.api.create('/api/v1/namespaces', namespace('ending'));
