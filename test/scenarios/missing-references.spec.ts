@@ -121,6 +121,17 @@ describe('a change that refers to something that does not exist', () => {
     expect(viewOf(one, early)).toMatchObject({ phase: 'ended', outcome: 'aborted', needs: [] });
   });
 
+  it('is told which waiting change has it, and that the two wait for each other', () => {
+    const one = fleet();
+    const green = fragment('Vrf', 'green', { vrf: 'green' });
+    const first = one.rolls([network('blue', 100), green]);
+    const second = one.rolls([fragment('Layer2Network', 'pink', { id: 200, vrf: 'green' }), vrf]);
+    expect([viewOf(one, first).needs, viewOf(one, second).needs]).toEqual([['Vrf/red'], ['Vrf/green']]);
+    expect(one.validator.view('reviews', second)?.reasons.map(({ message }) => message)).toEqual([
+      `the node has no Vrf for the VRF green; ${first} and this change wait for each other, because ${first} has it and needs Vrf/red of this change: publish them as one change`,
+    ]);
+  });
+
   it('waits in every step of a chain', () => {
     const one = fleet();
     const peering = one.rolls([fragment('BgpPeering', 'peers', { network: 'blue', remoteAs: 64_512 })]);

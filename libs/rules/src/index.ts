@@ -1,4 +1,4 @@
-export { kindIn, outcomeOfReview, type Touched } from './review/missing-references.js';
+export { kindIn, outcomeOfReview, withHolders, type Touched, type WaitingChange } from './review/missing-references.js';
 export {
   boundFieldsOf,
   isHeldBack,

@@ -32,6 +32,59 @@ export function outcomeOfReview(reasons: readonly Reason[], touched: Touched, st
   return { needs: [], reasons: reasons.map((reason) => (mayWait(reason) ? reason : inUse(reason))) };
 }
 
+/** A change that waits for references. Both lists are of `Kind/name`. */
+export interface WaitingChange {
+  readonly change: string;
+  readonly applied: readonly string[];
+  readonly needs: readonly string[];
+}
+
+/**
+ * Adds to missing references which other waiting change has them. If that one waits for what this change applies, no
+ * time helps: neither of them can be first.
+ */
+export function withHolders(
+  reasons: readonly Reason[],
+  applied: readonly string[],
+  waiting: Iterable<WaitingChange>,
+): readonly Reason[] {
+  const holders = new Map([...waiting].flatMap((one) => one.applied.map((id) => [id, one] as const)));
+  return reasons.map((reason) => {
+    const holder = holders.get(reason.needs ?? '');
+    if (holder === undefined) return reason;
+    const circle = circleFrom(holder, new Set(applied), holders);
+    const why =
+      circle === undefined
+        ? `${holder.change} has it, which waits for ${holder.needs.join(', ')}`
+        : `${circle.changes.join(' and ')} and this change wait for each other, because ${holder.change} has it and ${circle.last === holder ? '' : `${circle.last.change} `}needs ${circle.need} of this change: publish them as one change`;
+    return { ...reason, message: `${reason.message}; ${why}` };
+  });
+}
+
+interface Circle {
+  readonly changes: readonly string[];
+  readonly last: WaitingChange;
+  readonly need: string;
+}
+
+/** The waiting changes from this one to one that needs what is applied. */
+function circleFrom(
+  first: WaitingChange,
+  applied: ReadonlySet<string>,
+  holders: ReadonlyMap<string, WaitingChange>,
+): Circle | undefined {
+  const ways = new Map([[first, [first.change]]]);
+  for (const [last, changes] of ways) {
+    const need = last.needs.find((id) => applied.has(id));
+    if (need !== undefined) return { changes, last, need };
+    for (const id of last.needs) {
+      const next = holders.get(id);
+      if (next !== undefined && !ways.has(next)) ways.set(next, [...changes, next.change]);
+    }
+  }
+  return undefined;
+}
+
 /** The kind in `Kind/name`. */
 export const kindIn = (id: string): string => id.slice(0, id.indexOf('/'));
 
@@ -39,5 +92,7 @@ export const kindIn = (id: string): string => id.slice(0, id.indexOf('/'));
 function inUse(reason: Reason): Reason {
   if (reason.needs === undefined) return reason;
   const wayOut = `${reason.fragment} refers to ${reason.needs}: change or delete ${reason.fragment} first, or in the same change`;
-  return { ...reason, message: `${reason.message} after this change, and ${wayOut}` };
+  // What is known of a host name is no sentence about the node.
+  const lost = kindIn(reason.needs) === 'ResolvedName' ? `the node has no ${reason.needs}` : reason.message;
+  return { ...reason, message: `${lost} after this change, and ${wayOut}` };
 }

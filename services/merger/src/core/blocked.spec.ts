@@ -1,4 +1,4 @@
-import { factOf, file, fragment, pool } from '#libs/testing';
+import { factOf, file, fragment, joined, pool } from '#libs/testing';
 import { changeBody, Merger } from './merger.fixture.js';
 
 describe('a change that needs fragments that do not exist yet', () => {
@@ -38,6 +38,24 @@ describe('a change that needs fragments that do not exist yet', () => {
     isBlocked('c1');
     m.publishes(2, file('b', 'x'));
     expect([m.view('changes', 'c1').needs, queued('c2')]).toEqual([['Vrf/red'], ['rendered', []]]);
+  });
+
+  it('is named in the plan of a change that needs one of its fragments, and that it needs one of', () => {
+    const capabilities = ['kind:File', 'kind:Vrf', 'kind:Layer2Network'];
+    m = new Merger().given(joined('n1', {}, { capabilities }));
+    const plain = (name: string) => fragment('Vrf', name, { nodeSelector: {}, vrf: name });
+    m.publishes(1, file('b', 'refers'), plain('green'));
+    isBlocked('c1');
+    const pink = fragment('Layer2Network', 'pink', { nodeSelector: {}, id: 200, vrf: 'green' });
+    const body = changeBody([pink, plain('red')]);
+    m.when({ type: 'request', request: { op: 'plan', id: 'p', body, source: 'other', cursor: '', limit: 9 } });
+    expect(m.answers[0]).toMatchObject({
+      ok: true,
+      body: {
+        needs: ['Vrf/green'],
+        missing: [{ message: expect.stringContaining('; c1 and this change wait for each other') }],
+      },
+    });
   });
 
   it('holds up no newer change of some of its fragments by the same source', () => {

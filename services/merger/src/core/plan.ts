@@ -9,10 +9,12 @@ import {
   boundReasons,
   mergeReasons,
   outcomeOfReview,
+  withHolders,
+  type WaitingChange,
 } from '#libs/rules';
 import { objectRefOf, parseMaxUnavailable, readChangeBody } from '#libs/manifests';
 import { Outlooks, type Outlook } from './outlook.js';
-import { Queue, turnOf } from './queue.js';
+import { isBlocked, Queue, turnOf } from './queue.js';
 import { committedFragments, fragmentsWith } from './committed.js';
 import { compiled, poolsOf, poolsWith, renderChange, type ChangeRendering } from './rendering.js';
 import { nodePlanner, type NodePlan } from './node-plan.js';
@@ -78,7 +80,9 @@ export function* planChange(
   const names = new Set(touchedNodes(state, candidate).map(({ node }) => node));
   return {
     rejected: waits ? [] : outcome.reasons,
-    ...(waits ? { needs: outcome.needs, missing: boundReasons(outcome.reasons) } : {}),
+    ...(waits
+      ? { needs: outcome.needs, missing: boundReasons(withHolders(outcome.reasons, touches.applied, waiting(state))) }
+      : {}),
     warnings,
     ...paceOf(candidate, targets.length),
     waitsFor: turn.is === 'waiting' ? turn.waitsFor : [],
@@ -92,6 +96,14 @@ export function* planChange(
     unchanged: touched - rendering.incompatible.length - reached.filter(({ node }) => names.has(node)).length,
   };
 }
+
+/** The changes that wait for references. */
+const waiting = (state: State): readonly WaitingChange[] =>
+  [...state.openChanges].flatMap((name) => {
+    const change = state.changes.get(name);
+    if (change === undefined || !isBlocked(change)) return [];
+    return [{ change: name, applied: change.apply.map(fragmentId), needs: change.needs }];
+  });
 
 /** The targets, and the nodes that the change reaches in another way or that defer what it has in common with them. */
 function changingNodes(

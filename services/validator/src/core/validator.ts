@@ -23,7 +23,9 @@ import {
   knownBadWords,
   mergeReasons,
   outcomeOfReview,
+  withHolders,
   type Touched,
+  type WaitingChange,
 } from '#libs/rules';
 import { clearedOf, evolve, reads } from './evolve.js';
 import { gather } from './gather.js';
@@ -119,7 +121,8 @@ function reviewChange(
     ...reasonsOfKnownBad(draft.state, candidate),
     ...(candidate.strict ? [...candidate.warnings, ...found.warnings] : []),
   ]);
-  const outcome = outcomeOfReview(reasons, draft.state.touches.get(change) ?? NOTHING, candidate.strict);
+  const touched = draft.state.touches.get(change) ?? NOTHING;
+  const outcome = outcomeOfReview(reasons, touched, candidate.strict);
   if (outcome.needs.length > 0) {
     const untilMs = draft.state.blockedUntil.get(change) ?? draft.now.wallMs + candidate.needsTimeoutMs;
     const { needs } = outcome;
@@ -128,7 +131,7 @@ function reviewChange(
       change,
       attempt,
       needs,
-      reasons: boundReasons(outcome.reasons),
+      reasons: boundReasons(withHolders(outcome.reasons, touched.applied, waitingBesides(draft.state, change))),
       untilMs,
     });
   }
@@ -143,6 +146,15 @@ function reviewChange(
 }
 
 const NOTHING: Touched = { applied: [], deleted: [] };
+
+/** The other changes that wait for references. */
+function waitingBesides(state: State, change: string): readonly WaitingChange[] {
+  return [...state.openCandidates].flatMap((name) => {
+    const missing = name === change ? [] : (state.candidates.get(name)?.missing ?? []);
+    const needs = [...new Set(missing.flatMap((reason) => reason.needs ?? []))];
+    return needs.length === 0 ? [] : [{ change: name, applied: state.touches.get(name)?.applied ?? [], needs }];
+  });
+}
 
 function reject(draft: ValidatorDraft, { change, attempt }: Candidate, reasons: readonly Reason[]): void {
   draft.emit({ type: 'config.rejected', change, stage: 'review', attempt, reasons: boundReasons(reasons) });
