@@ -263,6 +263,14 @@ test('adds blocks to any text and removes them without a trace', () => {
   );
 });
 
+test.each([
+  ['', 'the user lost has no home directory: correct it on the node'],
+  ['var/lost', 'the user lost has the home directory "var/lost", which is not absolute: correct it on the node'],
+])('a user with the home directory %j is refused, and the reason says so', async (home, words) => {
+  writeFileSync(host.path('etc/passwd'), `lost:x:2000:2000::${home}:/bin/sh\n`);
+  await expect(userOf(host.root, 'lost')).rejects.toThrow(words);
+});
+
 describe('a user who is not in /etc/passwd', () => {
   it('is found through the name services of the machine', async () => {
     mkdirSync(host.path('home/remote'));

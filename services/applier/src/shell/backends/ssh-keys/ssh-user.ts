@@ -20,11 +20,16 @@ export interface SshPaths {
   readonly file: string;
 }
 
-/** The user with that name. Throws Refused('node') if there is none. */
+/** The user with that name. Throws Refused('node') if there is none, or if nobody can log in with keys as this user. */
 export async function userOf(root: string, name: string, lookUp?: Lookup): Promise<SshUser> {
   const [, , uid = '', gid = '', , home = ''] = (await fieldsOf(root, 'passwd', name, lookUp)) ?? [];
-  if (!/^\d+$/.test(uid) || !/^\d+$/.test(gid) || !home.startsWith('/'))
+  if (!/^\d+$/.test(uid) || !/^\d+$/.test(gid))
     throw new RefusedError('node', `there is no user ${name} on this machine`);
+  if (!home.startsWith('/'))
+    throw new RefusedError(
+      'node',
+      `the user ${name} has ${home === '' ? 'no home directory' : `the home directory ${JSON.stringify(home)}, which is not absolute`}: correct it on the node, for example with usermod --home`,
+    );
   const paths = pathsIn(home);
   const way = await resolvePath(root, paths.folder);
   if ('missing' in way) throw new RefusedError('node', `the home directory ${home} of ${name} does not exist`);
