@@ -571,6 +571,16 @@ test('--take-over lets apply and plan touch fragments of other sources', async (
   expect(requests).toMatchObject([{ source: 'cli', takeOver: true }]);
 });
 
+test('get fragments names the nodes that still have what is being removed', async () => {
+  const fragment = { kind: 'Mwan3Rule', name: 'mail', labels: {}, spec: {} };
+  const shown = async (stillOn: readonly string[]): Promise<string> => {
+    const view = { ledger: 1, fragment, change: 'c7', source: 'ci', gone: true, removing: true, stillOn };
+    return (await cli(['get', 'fragments'], { views: { fragments: { 'Mwan3Rule.mail': [view] } } })).out;
+  };
+  expect(await shown(['cnf-1'])).toContain(' c7 (being removed from cnf-1) ');
+  expect(await shown(['cnf-1', 'cnf-2', 'cnf-3', 'cnf-4'])).toContain(' (being removed from cnf-1, cnf-2, cnf-3, …) ');
+});
+
 test('get changes and get fragments name the source', async () => {
   const fragment = { kind: 'File', name: 'motd', labels: {}, spec: {} };
   const views = {

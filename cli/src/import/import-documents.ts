@@ -40,7 +40,7 @@ export function importDocuments(documents: readonly unknown[]): ImportResult {
     documents
       .filter(isObject)
       .flatMap((document) => itemsOf(document, report))
-      .filter((document) => isReadable(document, report)),
+      .filter((document) => isWanted(document, report) && isReadable(document, report)),
     report,
   );
   importMachineConfigs(
@@ -83,6 +83,13 @@ function itemsOf(document: Fields, report: ImportReport): readonly Fields[] {
 
 const nameOf = (document: Fields): string =>
   `${String(document['kind'])}/${String(fieldsAt(document, 'metadata')['name'] ?? 'unnamed')}`;
+
+/** A resource that is being deleted exists until its controller is done. An import would bring it back. */
+function isWanted(document: Fields, report: ImportReport): boolean {
+  const isLeaving = fieldsAt(document, 'metadata')['deletionTimestamp'] !== undefined;
+  if (isLeaving) report.skip(nameOf(document), 'it is being deleted');
+  return !isLeaving;
+}
 
 /** A document of another API version is skipped as a whole, because its fields may mean something else. */
 function isReadable(document: Fields, report: ImportReport): boolean {

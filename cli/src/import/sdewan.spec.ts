@@ -201,6 +201,26 @@ test('what cannot be imported is reported with the reason', () => {
   expect(manifests.map(([, name]) => name)).toEqual(['more', 'p']);
 });
 
+test('a resource that is being deleted is not brought back', () => {
+  const leaving = {
+    namespace: 'default',
+    labels: { sdewanPurpose: 'cnf1' },
+    deletionTimestamp: '2024-01-01T00:00:00Z',
+  };
+  expect(shown(resource('CNFRoute', 'a', { dst: '10.0.0.0/8', dev: 'net0' }, leaving))).toEqual({
+    manifests: [],
+    words: ['skipped CNFRoute/a: it is being deleted'],
+  });
+});
+
+test('what the controller writes into a resource is no field that is missed', () => {
+  const nat = resource('FirewallSNAT', 'x', { name: 'x', target: 'SNAT', dest: 'wan', src_dip: '192.0.2.1' });
+  expect(shown(nat)).toEqual({
+    manifests: [['FirewallSNAT', 'x', { ...CNF1, dest: 'wan', src_dip: '192.0.2.1' }]],
+    words: [],
+  });
+});
+
 test('resources that would be one object on a function are one too many', () => {
   const route = (namespace: string, purpose = 'cnf1') =>
     resource('CNFRoute', 'a', { dst: '10.0.0.0/8', dev: 'net0' }, { namespace, labels: { sdewanPurpose: purpose } });

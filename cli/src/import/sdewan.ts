@@ -52,8 +52,8 @@ export function importSdewan(documents: readonly Fields[], deployments: readonly
   for (const resource of resources) {
     const { document, kind, where, purpose, label } = resource;
     const place = new Place(report, where, fieldsAt(document, 'spec'));
-    // The controller overwrites it with the name of the resource.
-    place.raw('name');
+    // The controller writes them into the resource: its name, and what its kind stands for.
+    for (const field of ['name', ...Object.keys(('fixed' in kind && kind.fixed) || {})]) place.raw(field);
     const translate: Translate = (field, value, at) =>
       translated(field, value, {
         labelOf: (to, name) => labels.get(keyOf(to, purpose, name)) ?? plainName(name),

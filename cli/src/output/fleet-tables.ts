@@ -12,7 +12,7 @@ import type { Colours } from './io.js';
 import { actionText } from './plan.js';
 import type { ChangeStatus } from '../change/change-status.js';
 import { failingText, statusText } from './marks.js';
-import { age, table } from './table.js';
+import { age, table, few } from './table.js';
 
 /** What `sluice get` can list, by the names that people type. */
 export const RESOURCES = ['nodes', 'pools', 'fragments', 'changes', 'known-bad', 'leases'] as const;
@@ -79,10 +79,10 @@ const LISTINGS: { readonly [G in Resource]: Listing<G> } = {
   },
   fragments: {
     heads: ['KIND', 'NAME', 'CHANGE', 'SOURCE', 'UP TO DATE', 'APPLYING', 'FAILED', 'DEFERRED', 'LABELS'],
-    row: ({ fragment, change, source, counts, rolling, removing }, _now, colours) => [
+    row: ({ fragment, change, source, counts, rolling, removing, stillOn }, _now, colours) => [
       fragment?.kind ?? '',
       fragment?.name ?? '',
-      removing ? `${change} (being removed)` : (rolling ?? '') === '' ? change : `${change} → ${rolling}`,
+      removing ? `${change} (${removalText(stillOn)})` : (rolling ?? '') === '' ? change : `${change} → ${rolling}`,
       source,
       counts === undefined ? '' : `${counts.upToDate}/${counts.nodes}`,
       countText(counts?.applying),
@@ -165,6 +165,10 @@ export function fleetTable<G extends Resource>(
     values.map((value) => listing.row(value, now, colours)),
   );
 }
+
+/** What is being removed, and which nodes still have it. */
+const removalText = (nodes: readonly string[] = []): string =>
+  `being removed${nodes.length === 0 ? '' : ` from ${few(nodes)}`}`;
 
 /** Nothing for no node, so that what needs attention is easy to see. */
 const countText = (count = 0): string => (count === 0 ? '' : String(count));

@@ -2,7 +2,7 @@ import { isDriftOf, type Action, type DeferredBecause, type PlanAnswer, type Pla
 import type { Colours } from './io.js';
 import { reasonLines } from './reasons.js';
 import { failingText } from './marks.js';
-import { count, table } from './table.js';
+import { count, few, table } from './table.js';
 
 /** Actions as text: `reload crio.service`, `drain, reboot`. */
 export const actionText = (actions: readonly Action[]): string =>
@@ -197,8 +197,6 @@ function classOf(actions: readonly Action[]): Class {
   const kinds = actions.map(({ kind }) => (kind === 'daemon-reload' ? 'reload' : kind));
   return [...CLASSES].reverse().find((one) => kinds.includes(one)) ?? 'none';
 }
-
-const few = (nodes: readonly string[]): string => nodes.slice(0, 3).join(', ') + (nodes.length > 3 ? ', …' : '');
 
 const indent = (text: string): string =>
   text

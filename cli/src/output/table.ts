@@ -56,3 +56,8 @@ export function fit(text: string, columns: number): string {
   }
   return result;
 }
+
+/** The first names of many. */
+export const few = (names: readonly string[]): string =>
+  names.slice(0, FEW).join(', ') + (names.length > FEW ? ', …' : '');
+const FEW = 3;
