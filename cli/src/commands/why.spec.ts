@@ -104,6 +104,18 @@ test('reads the changes that a change waits for', async () => {
   expect((await cli(['why', 'c7'], { views })).out).toMatch(/; c5 needs Vrf\/red, which does not exist yet: apply it/);
 });
 
+test('a node that waits for a change to start says what the change needs', async () => {
+  const why = { node: 'n1', because: 'not-started', text: 'it waits for c5 to start', change: 'c5', holders: [] };
+  const shown = async (needs: readonly string[]): Promise<string> => {
+    const views = { changes: { c5: [changeView({ change: 'c5', phase: 'waiting', needs: [...needs] })] } };
+    return (await cli(['why', 'n1'], { views, answers: { 'ops.node.why': () => why } })).out;
+  };
+  expect(await shown(['Vrf/red'])).toMatch(
+    /^it waits for c5 to start; c5 needs Vrf\/red, which does not exist yet: apply/,
+  );
+  expect(await shown([])).toBe('it waits for c5 to start\n');
+});
+
 test('says for the first nodes that a committed change has deferred why they do not have it', async () => {
   const row = (node: string, state = 'deferred') => ({ node, pool: 'w', state, reason: '', since: '' });
   const worst = [row('n0', 'failed'), ...['n1', 'n2', 'n3', 'n4'].map((node) => row(node))];

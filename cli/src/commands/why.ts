@@ -17,6 +17,11 @@ export interface Why {
   readonly holders: readonly string[];
 }
 
+/** The scheduler's answer for a node, with the change that it is about. */
+interface WhyNode extends Why {
+  readonly change?: string;
+}
+
 const NODE = 'node/';
 const CHANGE = 'change/';
 
@@ -36,8 +41,10 @@ export async function why(session: Session, subject: string): Promise<ExitCode> 
 
 async function whyNode(session: Session, node: string): Promise<ExitCode> {
   const fleet = await session.fleet();
-  const answer = await fleet.request<Why>('ops.node.why', { node });
+  const answer = await fleet.request<WhyNode>('ops.node.why', { node });
   switch (answer.because) {
+    case 'not-started':
+      return print(session, await whyNotStarted(fleet, answer));
     case 'draining':
       return print(session, whyDraining(answer, await fleet.get('drains', node)));
     case 'applying':
@@ -91,6 +98,13 @@ async function whyDeferred(fleet: FleetClient, rollout: RolloutView | undefined)
 
 /** How long the applier of another fleet may take to find out what that fleet waits for. */
 const WORK_MS = 5_000;
+
+/** A change that has not started may wait for a person to apply what it refers to. */
+async function whyNotStarted(fleet: FleetClient, answer: WhyNode): Promise<WhyNode> {
+  const change = answer.change === undefined ? undefined : await fleet.get('changes', answer.change);
+  const needs = change === undefined ? [] : needsOf(change);
+  return { ...answer, text: [answer.text, ...needs].join('; ') };
+}
 
 /** Another fleet takes as long as its own rollout. Its applier knows which node there it waits for. */
 async function whyApplying(fleet: FleetClient, node: string, answer: Why): Promise<Why> {
