@@ -83,9 +83,9 @@ describeOnClusters('bindings of clusters on a hub', 3, (lean) => {
     expect((await fleet.apply(manifest())).code).toBe(0);
     await untilWhy(
       'one.fleet',
-      'binding REGION: there is no data.region of ConfigMap default/about: it does not exist',
+      'binding REGION: data.region of ConfigMap default/about cannot be used: it does not exist',
     );
-    const tier = "binding TIER: there is no data['tier.name'] of ConfigMap fleet/settings on the hub";
+    const tier = "binding TIER: data['tier.name'] of ConfigMap fleet/settings on the hub cannot be used";
     await untilWhy('two.fleet', `${tier}: the user of the kubeconfig of the hub lacks a right: configmaps`);
     expect([await textIn(one), await textIn(two)]).toEqual([undefined, undefined]);
   });
@@ -123,7 +123,7 @@ describeOnClusters('bindings of clusters on a hub', 3, (lean) => {
 
   test('a deleted object: the cluster keeps what it has, says why, and gets the next value', async () => {
     await one.api.remove(`${CONFIG_MAPS}/about`);
-    await untilWhy('one.fleet', 'there is no data.region of ConfigMap default/about: it does not exist');
+    await untilWhy('one.fleet', 'data.region of ConfigMap default/about cannot be used: it does not exist');
     expect(await textIn(one)).toBe('prod eu-2 silver 6443');
     await one.api.create(CONFIG_MAPS, { metadata: { name: 'about' }, data: { region: 'eu-3' } });
     await has(one, 'prod eu-3 silver 6443');
@@ -133,7 +133,10 @@ describeOnClusters('bindings of clusters on a hub', 3, (lean) => {
     await hub.api.patch(`${CLUSTERS}/two`, { spec: { controlPlaneEndpoint: null } });
     await has(two, 'test us silver 6443');
     await two.api.patch(`${CONFIG_MAPS}/about`, { data: { region: 'x'.repeat(5_000) } }, 'somebody');
-    await untilWhy('two.fleet', 'the field has 5000 bytes; the limit is 4096');
+    await untilWhy(
+      'two.fleet',
+      'data.region of ConfigMap default/about cannot be used: the field has 5000 bytes; the limit is 4096',
+    );
     await two.api.patch(`${CONFIG_MAPS}/about`, { data: { region: 'us' } }, 'somebody');
     await untilWhy('two.fleet', 'up to date');
     expect(await textIn(two)).toBe('test us silver 6443');

@@ -154,7 +154,9 @@ describe('a fragment with a binding to a field', () => {
     const lost = one.rolls([values('n0', last['n0'] ?? '', isMissing('it does not exist'))], read);
     expect(viewOf(one, lost)).toMatchObject({ phase: 'committed', nodes: 0 });
     const [reason] = one.status('n0').incompatibleReasons;
-    expect(reason?.message).toBe('binding REGION: there is no data.region of ConfigMap prod/about: it does not exist');
+    expect(reason?.message).toBe(
+      'binding REGION: data.region of ConfigMap prod/about cannot be used: it does not exist',
+    );
     expect(dataOf(one, 'n0')).toEqual([{ value: 'eu' }]);
     // Other changes go on without it.
     const other = one.rolls([objects([REGION], { value: '{{ bindings.REGION }}', more: '1' })]);

@@ -154,7 +154,7 @@ function resolve(binding: CompiledBinding, node: BoundNode): Resolved {
   const what = boundFieldText(field);
   const known = node.values?.get(boundFieldKey(field));
   if (known?.value !== undefined) return { is: 'text', text: known.value };
-  if (known !== undefined) return { is: 'missing', why: `there is no ${what}: ${known.missing}` };
+  if (known !== undefined) return { is: 'missing', why: `${what} cannot be used: ${known.missing}` };
   if (node.readsObjects !== true)
     return {
       is: 'missing',
