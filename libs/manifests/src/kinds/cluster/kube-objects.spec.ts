@@ -94,6 +94,16 @@ test.each<readonly [string, unknown, string]>([
     'spec.objects[0].kind forbidden: a SubjectAccessReview.authorization.k8s.io cannot be rolled out: it is a question, not a state',
   ],
   [
+    'a list as kubectl prints it',
+    [{ apiVersion: 'v1', items: [configMap({})], kind: 'List', metadata: { resourceVersion: '' } }],
+    'spec.objects[0].kind forbidden: a list cannot be rolled out: write its items as objects',
+  ],
+  [
+    'a list without metadata',
+    [{ apiVersion: 'v1', kind: 'ConfigMapList', items: [] }],
+    'spec.objects[0].kind forbidden: a list cannot be rolled out: write its items as objects',
+  ],
+  [
     'a list',
     [{ ...object('v1', 'List'), items: [] }],
     'spec.objects[0].kind forbidden: a list cannot be rolled out: write its items as objects',

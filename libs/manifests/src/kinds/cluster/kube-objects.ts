@@ -35,6 +35,9 @@ const objectProblems: Check = (value, stage) => {
   if (!isObject(value)) return [problem('', 'wrong-type', `must be an object, but is ${typeName(value)}`)];
   const { apiVersion, kind, metadata } = value;
   const head = [...headProblem('apiVersion', apiVersion, KUBE_API_VERSION), ...headProblem('kind', kind, KUBE_KIND)];
+  // A List as kubectl prints it has no name.
+  if (typeof kind === 'string' && LISTS.test(kind) && Array.isArray(value['items']))
+    return [problem('kind', 'forbidden', 'a list cannot be rolled out: write its items as objects')];
   if (!isObject(metadata))
     return [
       ...head,
@@ -95,8 +98,6 @@ function kindProblems(object: KubeManifest, isOpen: (text: unknown) => boolean):
   if (refused !== undefined) return [problem('kind', 'forbidden', `a ${kind} cannot be rolled out: ${refused}`)];
   if (REVIEWS.test(kind))
     return [problem('kind', 'forbidden', `a ${kind} cannot be rolled out: it is a question, not a state`)];
-  if (LISTS.test(object.kind) && Array.isArray(object['items']))
-    return [problem('kind', 'forbidden', 'a list cannot be rolled out: write its items as objects')];
   if (/(^|\.)sluice\.dev$/.test(kind))
     return [problem('kind', 'forbidden', 'objects of Sluice are published to Sluice itself, not through a cluster')];
   const { namespace, name } = object.metadata;
