@@ -1,4 +1,4 @@
-import type { ConfigEntry } from '#libs/contracts';
+import type { ConfigEntry, LeaseView } from '#libs/contracts';
 import { Bench, file, hash, probe } from './applier.fixture.js';
 
 const A = hash('a');
@@ -136,6 +136,10 @@ describe('a change that is rolled back after a command ran', () => {
 
 describe('a confirmed change that its rollout rolls back', () => {
   function confirmed(...commands: readonly ConfigEntry[]): Bench {
+    return rolledBackBy({ kind: 'rollback' }, ...commands);
+  }
+
+  function rolledBackBy(lease: Partial<LeaseView>, ...commands: readonly ConfigEntry[]): Bench {
     const bench = new Bench();
     bench.config('a', [file('/f', 'old'), exec('before')]);
     bench.config('b', [file('/f', 'new'), exec('before'), ...commands]);
@@ -145,7 +149,7 @@ describe('a confirmed change that its rollout rolls back', () => {
     bench.settle();
     expect(bench.last).toMatchObject({ verdict: 'applied', hash: B, notUndone: [] });
     bench.machine.needs = () => false;
-    bench.grant({ lease: 'l3', kind: 'rollback', hash: A, from: B, ledger: 10 });
+    bench.grant({ lease: 'l3', hash: A, from: B, ledger: 10, ...lease });
     bench.settle();
     return bench;
   }
@@ -159,6 +163,15 @@ describe('a confirmed change that its rollout rolls back', () => {
       reason: 'rolled back, except Exec/x',
       notUndone: ['Exec/x'],
     });
+  });
+
+  it('undoes them under a corrective lease, too, if that says that the change has failed', () => {
+    const bench = rolledBackBy({ kind: 'corrective', undo: true }, exec('x'), exec('y', {}));
+    expect(undone(bench)).toEqual(['y']);
+    expect(bench.last).toMatchObject({ verdict: 'applied', hash: A, notUndone: ['Exec/x'] });
+    const lagging = rolledBackBy({ kind: 'corrective' }, exec('x'), exec('y', {}));
+    expect(undone(lagging)).toEqual([]);
+    expect(lagging.last).toMatchObject({ verdict: 'applied', hash: A, notUndone: [] });
   });
 
   it('says nothing where the old config has the same commands', () => {

@@ -100,7 +100,10 @@ export function preparingStep(state: State, preparation: Preparation, nowMs: num
       : {};
   const work = forward(lease, readMs, memory.bootId, {
     probes: probesBefore(state, preparation, config, mayCutOff),
-    toUndo: lease.kind === 'rollback' ? commandsToUndo(journal, inHand(state, journal.inForce), config) : [],
+    toUndo:
+      lease.kind === 'rollback' || lease.undo === true
+        ? commandsToUndo(journal, inHand(state, journal.inForce), config)
+        : [],
     changed: preparation.changed,
     scope,
     ...(preparation.idleUnits.length === 0 ? {} : { idleUnits: preparation.idleUnits }),

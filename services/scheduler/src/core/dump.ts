@@ -154,6 +154,8 @@ export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> 
   })),
   // Version 23 did not know which targets are unavailable.
   23: (dumped) => dumped,
+  // Version 24 undid no commands under leases outside a rollout.
+  24: (dumped) => dumped,
 };
 
 const withoutEmpty = (row: Row, fields: readonly string[]): Row =>

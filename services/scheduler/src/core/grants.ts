@@ -7,7 +7,7 @@ import { changingIn, isUnavailable, mayRollBackBeyond, poolBudget, roomIn } from
 import type { Plan, PlanNeed } from './inputs.js';
 import { dueNodes } from './retries.js';
 import { nodeOf, nodeOfPlace, poolPolicy, type NodeState, type State, type Want } from './state.js';
-import { driftToCorrect, isKnownBad, keepsDrift, wantOf } from './want.js';
+import { driftToCorrect, hasFailedContent, isKnownBad, keepsDrift, wantOf } from './want.js';
 
 /** The actions of a lease after an escalation: a machine is rebooted only after a drain. */
 const RESTART: readonly Action[] = [{ kind: 'drain' }, { kind: 'reboot' }];
@@ -180,9 +180,12 @@ function emitGrant(
     drainMs: policy.drainMs,
     free: free && !isUnavailable(node),
     ...driftOf(draft.state, node, want),
+    ...(isOutside(want) && node.lastDesired !== undefined && hasFailedContent(node) ? { undo: true } : {}),
     ...(drains && Object.keys(policy.drain).length > 0 ? { drain: policy.drain as Fragment['spec'] } : {}),
   });
 }
+
+const isOutside = ({ kind }: Want): boolean => kind === 'corrective' || kind === 'join';
 
 /** Absent where no drift is known and none may be overwritten: so most grants stay small. */
 function driftOf(state: State, node: NodeState, { kind }: Want): { readonly drift?: Drift } {

@@ -15,6 +15,8 @@ interface LeaseTerms {
   readonly drainMs: number;
   /** Takes no unit of the budget. */
   readonly free: boolean;
+  /** The node has content of a change that failed: the commands that ran for it are undone, as in a rollback. */
+  readonly undo?: boolean | undefined;
   readonly grantedAt: string;
 }
 
@@ -57,8 +59,9 @@ export type Lease = DrainingLease | ApplyingLease | EndedLease;
 
 /** The fields that a lease has in every phase. */
 export function termsOf(lease: LeaseTerms): LeaseTerms {
-  const { id, pool, change, kind, hash, from, recipe, actions, applyMs, drainMs, free, grantedAt } = lease;
-  return { id, pool, change, kind, hash, from, recipe, actions, applyMs, drainMs, free, grantedAt };
+  const { id, pool, change, kind, hash, from, recipe, actions, applyMs, drainMs, free, undo, grantedAt } = lease;
+  const terms = { id, pool, change, kind, hash, from, recipe, actions, applyMs, drainMs, free, grantedAt };
+  return undo === true ? { ...terms, undo } : terms;
 }
 
 export const isOpen = (lease: Lease): lease is DrainingLease | ApplyingLease =>

@@ -1,3 +1,4 @@
+import { committed, heard, silent } from '#libs/testing';
 import { Scheduler } from './scheduler.fixture.js';
 
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
@@ -44,5 +45,27 @@ describe('a node whose rollback could not undo a command', () => {
       [other, 'failed', LEFT.reason],
       [first, 'partly-rolled-back', 'rolled back, except Exec/x'],
     ]);
+  });
+});
+
+describe('a lease outside a rollout', () => {
+  it('undoes the commands of an aborted change on a node that was skipped while it had its lease', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1']);
+    s.skips('n0');
+    s.aborts('c1');
+    s.applies('n0');
+    expect(s.rollout('c1').phase).toBe('reverted');
+    expect(s.lease('n0')).toMatchObject({ kind: 'corrective', hash: 'old', from: 'c1-new', undo: true });
+  });
+
+  it('undoes nothing on a node that only lags behind the committed config', () => {
+    const s = fleetOf('n0', 'n1').given(silent('n0'));
+    s.rolls('c1', ['n0', 'n1']);
+    s.skips('n0');
+    s.applies('n1');
+    s.given(committed('c1'), heard('n0')).when();
+    expect(s.lease('n0')).toMatchObject({ kind: 'corrective', hash: 'c1-new', from: 'old' });
+    expect(s.lease('n0').undo).toBeUndefined();
   });
 });

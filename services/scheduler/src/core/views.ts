@@ -82,10 +82,10 @@ function leaseView(state: State, name: string): Body<LeaseView> | undefined {
   const node = state.nodes.get(name);
   const lease = node?.lease ?? node?.lastLease;
   if (node === undefined || lease === undefined) return undefined;
-  const { id, pool, change, kind, hash, from, actions, applyMs, drainMs, grantedAt } = lease;
+  const { id, pool, change, kind, hash, from, actions, applyMs, drainMs, undo, grantedAt } = lease;
   const phase = node.lease === undefined ? 'released' : lease.phase === 'uncordoned' ? 'uncordoning' : lease.phase;
   const { because, reason, settledAt } = isOpen(lease) ? OPEN : lease;
-  const granted = { change, kind, hash, from, actions, applyMs, drainMs };
+  const granted = { change, kind, hash, from, actions, applyMs, drainMs, ...(undo === true ? { undo } : {}) };
   const drift = isOpen(lease) ? { drift: lease.drift } : {};
   return { node: name, pool, lease: id, phase, ...granted, because, reason, grantedAt, settledAt, ...drift };
 }

@@ -31,7 +31,7 @@ export const failingText = (probes: readonly FailingProbe[]): string =>
  * not keep a node on what a failed change left behind, because that may be why its probes fail.
  */
 export function unhealthyBecause(state: State, node: NodeState, change: string): string | undefined {
-  if (node.failingProbes.length === 0 || node.report?.hash !== node.lastDesired) return undefined;
+  if (node.failingProbes.length === 0 || hasFailedContent(node)) return undefined;
   const own = state.changes.get(change);
   const carried = own && { apply: own.policies, delete: own.policyDeletes };
   const strict = policiesOf('RolloutPolicy', state.policies.values(), carried)
@@ -42,6 +42,9 @@ export function unhealthyBecause(state: State, node: NodeState, change: string):
     `it is unhealthy (${failingText(node.failingProbes)}), and RolloutPolicy/${strict.name} has health: strict: repair the node until its probes pass, or set health: tolerant in RolloutPolicy/${strict.name}`
   );
 }
+
+/** The node has a config that was never committed for it: that of a change that failed, or was replaced. */
+export const hasFailedContent = ({ report, lastDesired }: NodeState): boolean => report?.hash !== lastDesired;
 
 /** Why the applier of a target cannot use it now, as text for people; undefined if it can. */
 export const unavailableText = ({ report }: NodeState): string | undefined =>
