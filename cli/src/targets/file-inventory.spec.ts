@@ -36,6 +36,7 @@ const listAs = (name: string | undefined, ...names: readonly string[]): void =>
 function begin() {
   const lists: string[][] = [];
   const errors: string[] = [];
+  const problems: string[] = [];
   const inventory = fileInventory({
     kind: 'functions',
     file,
@@ -44,10 +45,12 @@ function begin() {
     log: { ...SILENT, error: ({ error }: { readonly error?: string }) => void errors.push(error ?? '') },
     lookMs: 5,
   });
-  stop = inventory.start({ clock: () => 0, checkMs: 1 }, ({ targets }) =>
-    lists.push(targets.map(({ node, settings }) => `${node} ${settings}`)),
-  );
-  return { lists, errors, name: () => inventory.name() };
+  stop = inventory.start({ clock: () => 0, checkMs: 1 }, ({ targets, problems: found = [] }) => {
+    problems.splice(0, problems.length, ...found.map(({ object, reason }) => `${object}: ${reason}`));
+    const list = targets.map(({ node, settings }) => `${node} ${settings}`);
+    if (list.join() !== lists.at(-1)?.join()) lists.push(list);
+  });
+  return { lists, errors, problems, name: () => inventory.name() };
 }
 
 it('calls back with the targets of a file, and again when the file changes', async () => {
@@ -83,6 +86,18 @@ it('keeps the last good list while the file or what it refers to is wrong, and s
   writeFileSync(join(folder, 'password'), 'repaired');
   await until(() => lists.length === 2, 'the repaired file is noticed');
   expect(lists[1]).toEqual(['cnf-1 repaired']);
+});
+
+it('tells sluice doctor what is wrong, until the file is as it was', async () => {
+  const { lists, problems } = begin();
+  list('cnf-1', 'cnf-1');
+  await until(() => problems.length === 1, 'the problem is shown');
+  expect(problems).toEqual([
+    `what is new in the inventory: --inventory ${file}: functions[1].name: is the same as in functions[0]: "cnf-1"`,
+  ]);
+  list('cnf-1');
+  await until(() => problems.length === 0, 'the problem is over');
+  expect(lists).toEqual([['cnf-1 first']]);
 });
 
 it('refuses a file that is wrong at the start, and calls nothing after it was stopped', () => {

@@ -5,7 +5,7 @@ import type { Logger } from '#libs/process';
 import type { Target, Timing } from '../../../services/applier/src/shell/targets/index.js';
 import { UsageError } from '../output/exit.js';
 import type { FileListing } from './inventory-file.js';
-import type { Inventory } from './inventory.js';
+import type { Inventory, InventoryProblem } from './inventory.js';
 
 export interface FileInventoryOptions<T> {
   /** What the targets are, such as `functions`. Copies share them if their files have the same name, or none. */
@@ -40,8 +40,8 @@ export function fileInventory<T>(options: FileInventoryOptions<T>): Inventory {
   return {
     name: () => Promise.resolve(name === undefined ? kind : `${kind}-${name}`),
     start: (timing, onChange) => {
-      const reading = new FileReading({ ...options, read }, (entries) =>
-        onChange({ targets: entries.map((entry) => options.target(entry, timing)) }),
+      const reading = new FileReading({ ...options, read }, (entries, problems) =>
+        onChange({ targets: entries.map((entry) => options.target(entry, timing)), problems }),
       );
       reading.begin();
       return () => reading.stop();
@@ -53,6 +53,7 @@ class FileReading<T> {
   /** What each file looked like just before it was read. Files that could not be read may be repaired. */
   private readonly seen = new Map<string, string>();
   private last: readonly T[] | undefined;
+  private isWrong = false;
   /** The place of the file to look at next, after that of the inventory itself. */
   private next = 0;
   private timer: NodeJS.Timeout | undefined;
@@ -60,7 +61,7 @@ class FileReading<T> {
 
   constructor(
     private readonly options: FileInventoryOptions<T>,
-    private readonly onChange: (entries: readonly T[]) => void,
+    private readonly onChange: (entries: readonly T[], problems: readonly InventoryProblem[]) => void,
   ) {}
 
   begin(): void {
@@ -81,13 +82,20 @@ class FileReading<T> {
     see(file);
     try {
       const { entries } = read(file, see);
-      if (isDeepStrictEqual(entries, this.last)) return;
+      if (isDeepStrictEqual(entries, this.last) && !this.isWrong) return;
+      this.isWrong = false;
       this.last = entries;
-      this.onChange(entries);
+      this.onChange(entries, []);
     } catch (error) {
       // It ended at the first file that is wrong. The others are still in use.
       for (const [path, looks] of before) if (!this.seen.has(path)) this.seen.set(path, looks);
-      log.error({ error: (error as Error).message }, 'the inventory cannot be used; continuing with the last one');
+      const { message } = error as Error;
+      log.error({ error: message }, 'the inventory cannot be used; continuing with the last one');
+      this.isWrong = true;
+      const [reason = ''] = message.split('\n');
+      const todo = 'correct the file: it is read again when it changes, and until then the last good one is used';
+      // Before the first good list, there is nothing to go on with.
+      if (this.last !== undefined) this.onChange(this.last, [{ object: 'what is new in the inventory', reason, todo }]);
     }
   }
 
