@@ -30,21 +30,48 @@ const stillOutstanding = ({ outstanding }: Journal, bootId: string): readonly Ac
   outstanding?.bootId === bootId && outstanding.failing === undefined ? outstanding.actions : [];
 
 /** The actions after the items of a change. */
-export function forwardActions(work: ForwardWork, journal: Journal, bootId: string): readonly Action[] {
+export function forwardActions(state: State, work: ForwardWork): readonly Action[] {
+  const { journal, memory } = state;
   if (work.escalated !== undefined) return REBOOT;
-  const outstanding = stillOutstanding(journal, bootId).filter(({ kind }) => kind !== 'reboot' || mayRestart(work));
-  return outstanding.length === 0 ? work.actions : together(work.actions, outstanding);
+  const outstanding = stillOutstanding(journal, memory.bootId).filter(
+    ({ kind }) => kind !== 'reboot' || mayRestart(work),
+  );
+  const actions = outstanding.length === 0 ? work.actions : together(work.actions, outstanding);
+  return actions.filter((action) => !isRestarted(state, work, action));
 }
 
 /**
  * The actions after the items of a rollback: the same as for the change, because the old content needs them too. The
  * machine reboots again only if this boot saw the new content.
  */
-export function rollbackActions(work: RollbackWork, journal: Journal, bootId: string): readonly Action[] {
+export function rollbackActions(state: State, work: RollbackWork): readonly Action[] {
+  const { journal, memory } = state;
+  const { bootId } = memory;
   if (work.rollbackEscalated !== undefined) return REBOOT;
   const again = work.actions.filter(({ kind }) => kind !== 'reboot' || bootId !== (work.begunOn ?? work.bootId));
   const outstanding = stillOutstanding(journal, bootId);
-  return outstanding.length === 0 ? again : together(again, outstanding);
+  const actions = outstanding.length === 0 ? again : together(again, outstanding);
+  return actions.filter((action) => !isRestarted(state, work, action));
+}
+
+const isOwnRestart = ({ settings: { ownUnit } }: State, { kind, unit }: Action): boolean =>
+  kind === 'restart' && unit !== undefined && unit === ownUnit;
+
+/** It has ended the process that requested it, so it is done. Taken again, it would end each process that goes on. */
+const isRestarted = (state: State, { restartsApplier }: ForwardWork | RollbackWork, action: Action): boolean =>
+  restartsApplier === true && isOwnRestart(state, action) && !state.memory.progress.restarting;
+
+/** Takes an action of a change or a rollback. The journal notes it first if it ends this process. */
+export function workActStep(
+  state: State,
+  work: ForwardWork | RollbackWork,
+  action: Action,
+  items: readonly Item[],
+  time: { readonly nowMs: number; readonly endMs: number },
+): Step {
+  if (!isOwnRestart(state, action) || state.memory.progress.restarting)
+    return actStep(action, items, time.nowMs, time.endMs);
+  return { do: 'write-journal', journal: { ...state.journal, work: { ...work, restartsApplier: true } } };
 }
 
 export const actStep = (action: Action, items: readonly Item[], nowMs: number, endMs: number): Step => ({
@@ -74,10 +101,7 @@ export function rebooting(
   }
   if (request.from !== state.memory.bootId) return { is: 'done' };
   if (nowMs >= request.untilMs) return { is: 'late' };
-  const { journal } = state;
-  const { bootId } = state.memory;
-  const actions =
-    work.phase === 'forward' ? forwardActions(work, journal, bootId) : rollbackActions(work, journal, bootId);
+  const actions = work.phase === 'forward' ? forwardActions(state, work) : rollbackActions(state, work);
   const action = actions[state.memory.progress.acted];
   if (action === undefined) return { is: 'next', step: { do: 'wait', untilMs: request.untilMs } };
   return { is: 'next', step: { do: 'act', action, items, untilMs: request.untilMs } };

@@ -52,6 +52,8 @@ export function journaled(state: State, journal: Journal, nowMs: number): State 
   const counts = undosBegun(journal);
   const noted = Object.keys(counts).filter((id) => counts[id] !== undosBegun(state.journal)[id]);
   if (noted.length > 0) next = progressed(next, { undoing: new Set([...next.memory.progress.undoing, ...noted]) });
+  if (journal.work?.restartsApplier === true && state.journal.work?.restartsApplier !== true)
+    next = progressed(next, { restarting: true });
   const note = journal.work?.ran.at(-1);
   if (note !== undefined && (journal.work?.ran.length ?? 0) > (state.journal.work?.ran.length ?? 0))
     next = progressed(next, { noted: note });

@@ -131,6 +131,8 @@ interface Intent extends LeaseName {
   /** Journaled before the reboot command runs, so that the next process knows why the machine rebooted. */
   readonly reboot?: RebootRequest | undefined;
   readonly escalated?: Escalation | undefined;
+  /** The applier has requested the restart of its own unit. The process that goes on is the one that this started. */
+  readonly restartsApplier?: true | undefined;
 }
 
 /**

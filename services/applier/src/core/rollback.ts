@@ -1,5 +1,5 @@
 import type { Action, Config } from '#libs/contracts';
-import { actStep, rollbackActions, rebooting } from './actions.js';
+import { actStep, rollbackActions, rebooting, workActStep } from './actions.js';
 import { checkStep, exceptText, notUndoneIn, undoInRollback } from './commands.js';
 import { degradedUntil, failuresAsBefore, stillFailing, withFailing } from './failing-actions.js';
 import { nameOf, verdictOf, type RollbackWork, type Originals, type PendingActions } from './journal.js';
@@ -102,17 +102,17 @@ const itemsOfConfig = ({ journal, settings: { kinds } }: State, { scope }: Rollb
 
 /** The next action that the restored content needs; undefined if all are done, or cannot be done. */
 function actionStep(state: State, work: RollbackWork, items: readonly Item[], nowMs: number): Step | undefined {
-  const { progress, bootId } = state.memory;
+  const { progress } = state.memory;
   if (progress.escalating !== undefined) {
     return {
       do: 'write-journal',
       journal: { ...state.journal, work: { ...work, rollbackEscalated: progress.escalating, reboot: undefined } },
     };
   }
-  const actions = rollbackActions(work, state.journal, bootId);
+  const actions = rollbackActions(state, work);
   const action = actions[progress.acted];
   if (action !== undefined && action.kind !== 'reboot')
-    return actStep(action, items, nowMs, rollbackEndMs(state, work, nowMs));
+    return workActStep(state, work, action, items, { nowMs, endMs: rollbackEndMs(state, work, nowMs) });
   // If the content was not restored, a reboot does not help.
   if (!wantsReboot(actions) || progress.troubles.length > 0) return undefined;
   const reboot = rebooting(state, work, items, nowMs, nowMs + BACK_ACTION_MS);
@@ -124,7 +124,7 @@ const wantsReboot = (actions: readonly Action[]): boolean => actions.some(({ kin
 /** What is wrong if the machine still runs on a boot that saw the new content. */
 function rebootMissing(state: State, work: RollbackWork): readonly string[] {
   const { bootId, progress } = state.memory;
-  if (!wantsReboot(rollbackActions(work, state.journal, bootId)) || progress.troubles.length > 0) return [];
+  if (!wantsReboot(rollbackActions(state, work)) || progress.troubles.length > 0) return [];
   return work.reboot !== undefined && work.reboot.from !== bootId
     ? []
     : ['the machine was told to restart, but did not'];
@@ -135,7 +135,7 @@ function rollBackAgain(state: State, work: RollbackWork, managed: Originals, wro
   const { progress, bootId } = state.memory;
   const failing = rebootMissing(state, work).length === 0 ? failuresAsBefore(state) : [];
   const restored = wrong.length === 0 || failing.length > 0;
-  const actions = rollbackActions(work, journal, bootId);
+  const actions = rollbackActions(state, work);
   const left = notUndoneIn(work, progress);
   const escalation = work.failure.escalated;
   const passesAgain =
@@ -264,5 +264,11 @@ export function passedOver(state: State, nowMs: number): Partial<typeof START> {
   const passes = progress.passes + 1;
   const escalation = work?.phase === 'rolling-back' && work.failure.escalated !== undefined;
   if (whatIsWrong(state).length === 0 || escalation || passes >= BACK_PASSES) return { passes };
-  return { ...START, passes, undone: progress.undone, againAtMs: nowMs + BETWEEN_PASSES_MS * passes };
+  return {
+    ...START,
+    passes,
+    undone: progress.undone,
+    restarting: progress.restarting,
+    againAtMs: nowMs + BETWEEN_PASSES_MS * passes,
+  };
 }

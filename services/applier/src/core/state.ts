@@ -39,6 +39,8 @@ export interface Settings {
   readonly rollbackStepMs?: number | undefined;
   /** It acts in place of an applier that is gone: it only rolls back, because it could not check the change. */
   readonly isGuard: boolean;
+  /** The unit that this process runs in: restarting it ends the process. Undefined if systemd has not started it. */
+  readonly ownUnit?: string | undefined;
 }
 
 /** What an announcement says about the node. */
@@ -189,6 +191,8 @@ export interface Progress {
   readonly undone: ReadonlyMap<string, string | undefined>;
   /** The commands whose undo this process has begun, according to the journal. */
   readonly undoing: ReadonlySet<string>;
+  /** This process has noted in the journal that it requests the restart of its own unit. */
+  readonly restarting: boolean;
   /** The command that this process has noted in the journal, and that it runs next. */
   readonly noted: string | undefined;
   /** A command that was noted and could not be started, so it has changed nothing. */
@@ -216,6 +220,7 @@ export const START: Progress = {
   others: undefined,
   undone: new Map(),
   undoing: new Set(),
+  restarting: false,
   noted: undefined,
   neverRan: undefined,
   needed: undefined,

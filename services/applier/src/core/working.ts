@@ -1,5 +1,5 @@
 import { REMOTE_APPLIER, type Config } from '#libs/contracts';
-import { actStep, escalatedWork, forwardActions, rebooting } from './actions.js';
+import { escalatedWork, forwardActions, rebooting, workActStep } from './actions.js';
 import { rollbackStep } from './rollback.js';
 import {
   failureOf,
@@ -175,8 +175,9 @@ function doStep(state: State, work: ForwardWork, items: readonly Item[], nowMs: 
     );
   if (progress.escalating !== undefined)
     return { do: 'write-journal', journal: { ...state.journal, work: escalatedWork(work, progress.escalating) } };
-  const action = forwardActions(work, state.journal, state.memory.bootId)[progress.acted];
-  if (action !== undefined && action.kind !== 'reboot') return actStep(action, items, nowMs, work.rollBackAtMs);
+  const action = forwardActions(state, work)[progress.acted];
+  if (action !== undefined && action.kind !== 'reboot')
+    return workActStep(state, work, action, items, { nowMs, endMs: work.rollBackAtMs });
   if (action === undefined && work.reboot === undefined) return undefined;
   const reboot = rebooting(state, work, items, nowMs, work.rollBackAtMs);
   return reboot.is === 'next' ? reboot.step : turn(state, work, tooLate(state, work));
@@ -209,7 +210,10 @@ function turn(state: State, work: ForwardWork | ConfirmationWork, failure: Failu
   const ran = work.ran.filter((id) => id !== state.memory.progress.neverRan);
   return {
     do: 'write-journal',
-    journal: { ...state.journal, work: { ...work, phase: 'rolling-back', failure, ran, reboot: undefined } },
+    journal: {
+      ...state.journal,
+      work: { ...work, phase: 'rolling-back', failure, ran, reboot: undefined, restartsApplier: undefined },
+    },
   };
 }
 

@@ -153,6 +153,7 @@ export async function runApplier(options: ApplierOptions): Promise<RunningApplie
       readEveryMs: options.readEveryMs ?? READ_EVERY_MS,
       driftCheckMs: options.driftCheckMs ?? DRIFT_CHECK_MS,
       isGuard: options.asGuard ?? false,
+      ownUnit: host.ownUnit,
     };
     const self = {
       labels: options.labels,

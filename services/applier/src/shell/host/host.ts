@@ -1,4 +1,5 @@
 import { existsSync, accessSync, constants } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { Systemd } from './systemd.js';
 
 /**
@@ -25,6 +26,8 @@ export interface Host extends Pick<HostSettings, 'systemdAnalyze' | 'updateGrub'
   /** `action:…` for each action that can be taken here. */
   readonly capabilities: readonly string[];
   readonly systemd: Systemd | undefined;
+  /** The unit of systemd that this process runs in. */
+  readonly ownUnit: string | undefined;
   /** Empty if rebooting is not allowed. */
   readonly rebootCommand: readonly string[];
 }
@@ -42,19 +45,27 @@ export async function findHost(settings: HostSettings, root: string, ending: Abo
   const systemd = candidate !== undefined && (await candidate.isThere()) ? candidate : undefined;
   const rebootCommand =
     settings.rebootCommand ?? (systemd === undefined || systemctl === undefined ? [] : [systemctl, 'reboot']);
+  const proc = settings.proc ?? (isOwn ? '/proc' : undefined);
   return {
     root,
     ending,
     systemd,
+    ownUnit: systemd === undefined || proc === undefined ? undefined : await ownUnit(proc),
     rebootCommand,
     updateGrub: settings.updateGrub ?? (isOwn && existsSync(UPDATE_GRUB) ? [UPDATE_GRUB] : undefined),
-    proc: settings.proc ?? (isOwn ? '/proc' : undefined),
+    proc,
     systemdAnalyze: settings.systemdAnalyze ?? (isOwn ? 'systemd-analyze' : undefined),
     capabilities: [
       ...(systemd === undefined ? [] : ['action:daemon-reload', 'action:reload', 'action:restart']),
       ...(rebootCommand.length === 0 ? [] : ['action:reboot']),
     ],
   };
+}
+
+/** systemd runs each service in a cgroup that ends with the name of its unit. */
+async function ownUnit(proc: string): Promise<string | undefined> {
+  const text = await readFile(`${proc}/self/cgroup`, 'utf8').catch(() => '');
+  return /^(?:0:|\d+:name=systemd):.*\/([^/]+\.service)$/m.exec(text)?.[1];
 }
 
 /** Whether this process may write there. A hardened unit sees parts of the machine as read-only, or not at all. */

@@ -99,6 +99,7 @@ const SHAPE: Readonly<Record<string, Check>> = {
       reboot: isAbsentOr(has({ from: isText, untilMs: Number.isFinite })),
       escalated: isAbsentOr(isEscalated),
       rollbackEscalated: isAbsentOr(isEscalated),
+      restartsApplier: isAbsentOr((value) => value === true),
     }),
   ),
   outstanding: isAbsentOr(
