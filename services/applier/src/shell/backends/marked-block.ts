@@ -66,3 +66,36 @@ const marksOf = (text: string): readonly (Place & { readonly line: string })[] =
     from: found.index,
     to: found.index + found[0].length,
   }));
+
+const rowsOf = (text: string): readonly string[] => text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
+const bareOf = (row = ''): string => row.replace(/\r?\n$/, '');
+
+/**
+ * Whether somebody has removed one mark of the only block of that name, and left lines next to the other mark: they may
+ * be those of the block, and nobody can tell.
+ */
+export function isHalf(text: string, name: string): boolean {
+  if (placesOf(text, name).length > 0) return false;
+  const rows = rowsOf(text).map(bareOf);
+  const isLine = (row = ''): boolean => row.trim() !== '' && !row.startsWith('#');
+  return rows.some(
+    (row, i) => (row === begin(name) && isLine(rows[i + 1])) || (row === end(name) && isLine(rows[i - 1])),
+  );
+}
+
+/** Puts the mark back that is missing in the only block of that name, if exactly these lines are next to the other. */
+export function mended(text: string, name: string, lines: readonly string[]): string {
+  if (!isHalf(text, name)) return text;
+  const rows = rowsOf(text);
+  const isBlock = (from: number): boolean => from >= 0 && lines.every((line, i) => bareOf(rows[from + i]) === line);
+  const opened = rows.findIndex((row, i) => bareOf(row) === begin(name) && isBlock(i + 1));
+  const closed = rows.findIndex((row, i) => bareOf(row) === end(name) && isBlock(i - lines.length));
+  if (opened >= 0) {
+    const after = opened + 1 + lines.length;
+    const block = rows.slice(opened, after).map((row) => `${bareOf(row)}\n`);
+    return [...rows.slice(0, opened), ...block, `${end(name)}\n`, ...rows.slice(after)].join('');
+  }
+  if (closed < 0) return text;
+  const first = closed - lines.length;
+  return [...rows.slice(0, first), `${begin(name)}\n`, ...rows.slice(first)].join('');
+}

@@ -10,7 +10,7 @@ import {
   type SaveContext,
   type Surroundings,
 } from '../../ports.js';
-import { blocksOf, withBlock, withoutBlocks } from '../marked-block.js';
+import { blocksOf, isHalf, mended, withBlock, withoutBlocks } from '../marked-block.js';
 import { normalized } from '../paths/rooted-path.js';
 import { removeLeftovers, putDirectory, putFile, remove } from '../paths/path-changes.js';
 import { isInstead } from '../paths/path-differences.js';
@@ -61,7 +61,7 @@ class SshKeysBackend implements Backend {
         ['File', 'Directory', 'Link'].includes(kind) && normalized(spec['path']) === normalized(user.file),
     );
     if (file !== undefined) throw new RefusedError('content', `${file.kind}/${file.name} also manages ${user.file}`);
-    await this.text(user);
+    requireMarks(mended((await this.text(user)) ?? '', this.title(entry), keysOf(entry)), this.title(entry), user);
   }
 
   async original(key: string, _entry: ConfigEntry, { originals }: SaveContext): Promise<Original> {
@@ -84,7 +84,8 @@ class SshKeysBackend implements Backend {
   }
 
   async whyShared(key: string, { was }: Original): Promise<undefined> {
-    await this.placeOf(key, was as unknown as SshKeysOriginal);
+    const place = await this.placeOf(key, was as unknown as SshKeysOriginal);
+    requireMarks((await this.text(place)) ?? '', nameOfKey(key), place);
     return undefined;
   }
 
@@ -92,6 +93,7 @@ class SshKeysBackend implements Backend {
     const was = original.was as unknown as SshKeysOriginal;
     const { folder, file } = await this.placeOf(key, was);
     const text = await this.text({ file });
+    requireMarks(text ?? '', nameOfKey(key), { file });
     await removeLeftovers(this.root, file);
     if (text !== undefined) {
       const rest = withoutBlocks(text, nameOfKey(key));
@@ -103,7 +105,8 @@ class SshKeysBackend implements Backend {
 
   async differsFromOriginal(key: string, was: Json): Promise<string | undefined> {
     const { file } = await this.placeOf(key, was as unknown as SshKeysOriginal);
-    return blocksOf((await this.text({ file })) ?? '', nameOfKey(key)).length === 0
+    const text = (await this.text({ file })) ?? '';
+    return blocksOf(text, nameOfKey(key)).length === 0 && !isHalf(text, nameOfKey(key))
       ? undefined
       : `its keys are still in ${file}`;
   }
@@ -130,7 +133,9 @@ class SshKeysBackend implements Backend {
     if ((await this.differs(entry)) === undefined) return;
     if ((await pathStateAt(this.root, user.folder)).state === 'absent')
       await putDirectory(this.root, user.folder, { mode: 0o700, uid: user.uid, gid: user.gid });
-    const text = await this.text(user);
+    const now = await this.text(user);
+    const text = now === undefined ? undefined : mended(now, this.title(entry), keysOf(entry));
+    requireMarks(text ?? '', this.title(entry), user);
     // A new file must belong to the user alone, or sshd ignores it.
     const attributes = text === undefined ? { mode: 0o600, uid: user.uid, gid: user.gid } : {};
     await this.write(user.file, withBlock(text ?? '', this.title(entry), keysOf(entry)), attributes);
@@ -138,7 +143,9 @@ class SshKeysBackend implements Backend {
 
   async differs(entry: ConfigEntry): Promise<string | undefined> {
     const user = await this.user(entry);
-    const [block, ...more] = blocksOf((await this.text(user)) ?? '', this.title(entry));
+    const text = (await this.text(user)) ?? '';
+    const [block, ...more] = blocksOf(text, this.title(entry));
+    if (isHalf(text, this.title(entry))) return `a mark of its keys is missing in ${user.file}`;
     if (block === undefined) return `its keys are missing in ${user.file}`;
     // An old copy would keep a key that was removed.
     if (more.length > 0) return `its keys are ${more.length + 1} times in ${user.file}`;
@@ -180,6 +187,15 @@ export const sshKeysBackend: BackendFactory = {
   capabilities: ({ root }) => (homesOf(root).some((home) => mayWrite(join(root, home))) ? ['kind:SshKeys'] : []),
   create: (surroundings) => new SshKeysBackend(surroundings),
 };
+
+/** Without one of its marks, the keys that were added cannot be told from those of others, and would stay forever. */
+function requireMarks(text: string, name: string, { file }: Pick<SshPaths, 'file'>): void {
+  if (!isHalf(text, name)) return;
+  throw new RefusedError(
+    'node',
+    `${file} has only one of the two marks of ${name}, so its keys are not known there: put the other back (# BEGIN Sluice ${name} before its keys, # END Sluice ${name} after them), or remove its keys with the mark`,
+  );
+}
 
 const nameOfKey = (key: string): string => `SshKeys/${key.slice(key.indexOf('/') + 1)}`;
 const userOfKey = (key: string): string => key.slice(PREFIX.length, key.indexOf('/'));

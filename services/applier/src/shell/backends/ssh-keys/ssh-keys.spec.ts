@@ -233,6 +233,34 @@ describe('a file that somebody edited around the marks', () => {
     expect(text()).toBe(`${block('a')}${own.trimEnd()}\r\n`);
   });
 
+  it.each([
+    ['end', (whole: string) => whole.replace('# END Sluice SshKeys/team\n', '')],
+    ['begin', (whole: string) => whole.replace('# BEGIN Sluice SshKeys/team\n', '')],
+  ])('does not count its keys as deleted if their %s mark is missing', async (_name, broken) => {
+    await roll(keys('team', 'a'));
+    write(broken(block('a')), own);
+    expect((await host.bus.reported(({ differences }) => differences.length > 0)).differences).toEqual([
+      expect.stringContaining('SshKeys/team: a mark of its keys is missing in /home/core/.ssh/authorized_keys'),
+    ]);
+    const refused = { verdict: 'failed', reason: expect.stringContaining('only one of the two marks of SshKeys/team') };
+    expect(await roll()).toMatchObject(refused);
+    expect(await roll(keys('team', 'b'))).toMatchObject(refused);
+    expect(text()).toBe(broken(block('a')) + own);
+    write(block('a'), own);
+    expect(await roll()).toMatchObject({ verdict: 'applied' });
+    expect(text()).toBe(own);
+  });
+
+  it('puts back the mark that is missing when the same keys are repaired', async () => {
+    await roll(keys('team', 'a', 'c'));
+    write(own, block('a', 'c').replace('# END Sluice SshKeys/team\n', ''), own);
+    expect(await roll(keys('team', 'a', 'c'), file('/etc/other', 'x'))).toMatchObject({ verdict: 'applied' });
+    expect(text()).toBe(own + block('a', 'c') + own);
+    write(block('a', 'c').replace('# BEGIN Sluice SshKeys/team\n', ''), own);
+    expect(await roll(keys('team', 'a', 'c'))).toMatchObject({ verdict: 'applied' });
+    expect(text()).toBe(block('a', 'c') + own);
+  });
+
   it('keeps lines of others that are next to marks without a counterpart', async () => {
     await roll(keys('team', 'a'));
     const half = '# BEGIN Sluice SshKeys/team\n';
