@@ -1,4 +1,5 @@
 import { EMPTY_CONFIG, type Config, type LeaseView, type StatusView } from '#libs/contracts';
+import { wordsFor } from '#libs/manifests/lean';
 import { distance, draw } from './chance.js';
 import { intervalMs, newHealth } from './health.js';
 import { failureOf } from './journal.js';
@@ -30,7 +31,11 @@ export function backedOff(state: State, step: Step, nowMs: number): State {
     step.do === 'fetch-config' && state.memory.preparation === undefined
       ? { drift: { ...drift, dueMs: nowMs + state.settings.driftCheckMs } }
       : {};
-  return remember(state, { bus: { failures: bus.failures + 1, retryAtMs: nowMs + ms }, chance: next, ...later });
+  const waits = remember(state, { bus: { failures: bus.failures + 1, retryAtMs: nowMs + ms }, chance: next, ...later });
+  // More time would not bring the object store back.
+  return step.do === 'fetch-object'
+    ? withPreparation(waits, { trouble: `${wordsFor(step.entry)}: the object store did not answer: run sluice doctor` })
+    : waits;
 }
 
 export const reached = (state: State, nowMs: number): State =>

@@ -113,6 +113,21 @@ it('ends the lease after half of its time, with the reason, and nothing has chan
   expect(bench.last?.reason).toBe('nothing was started: no such object');
 });
 
+it('is named as the reason, and not the time, if the object store is gone', () => {
+  const bench = scene();
+  bench.bus.objects.set(OBJECT, 'right');
+  while (bench.steps.at(-1)?.do !== 'check') bench.step();
+  bench.bus.up = false;
+  bench.pass(31_000);
+  bench.bus.up = true;
+  bench.pass(30_000);
+  expect(bench.last).toMatchObject({
+    lease: 'l2',
+    verdict: 'failed',
+    reason: 'nothing was started: File/x: the object store did not answer: run sluice doctor',
+  });
+});
+
 it('is not blamed for the lack of time once it has arrived', () => {
   const bench = scene();
   bench.pass(5_000);
