@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { atOnce, newCopy, readSnapshot, snapshotOf, type Core } from './index.js';
+import { atOnce, newCopy, readSnapshot, snapshotOf, startFold, type Core, type SnapshotInfo } from './index.js';
 
 /** A core with this dump. */
 const dumping = (dumped: unknown): Core<unknown, never> =>
@@ -27,4 +27,37 @@ describe('a snapshot', () => {
     const steps = [...snapshotOf(newCopy(dumping({ nodes: rows, cursor: 3 })))];
     expect(steps).toEqual(Array.from({ length: 51 }, () => ({ do: 'pause' })));
   });
+});
+
+it('a fold does not start from a snapshot that was replaced after it was listed', () => {
+  const info = (sequence: number): SnapshotInfo => ({
+    name: 'merger.v3.a',
+    version: 3,
+    sequence,
+    stored: undefined,
+    storedMs: 0,
+    loads: [3],
+  });
+  const core = { ...dumping(undefined), load: (state: unknown) => state };
+  const listed = [info(5), info(9)];
+  const steps = startFold(core, true);
+  let answer: unknown;
+  const loaded: unknown[] = [];
+  for (;;) {
+    const { done, value } = steps.next(answer);
+    if (done === true) {
+      expect(value).toMatchObject({ copy: { state: 'as of 9', folded: 9 } });
+      break;
+    }
+    const answers: Readonly<Record<string, () => unknown>> = {
+      'read-voided': () => new Map(),
+      bounds: () => ({ first: 1, last: 20 }),
+      'list-snapshots': () => [listed[Math.min(loaded.length, 1)]],
+      // The one of sequence 9 is in the slot already when the one of sequence 5 is read.
+      'read-snapshot': () => (loaded.push(value), { sequence: 9, state: 'as of 9' }),
+      now: () => ({ monotonicMs: 0, wallMs: 0 }),
+    };
+    answer = answers[value.do]?.();
+  }
+  expect(loaded).toHaveLength(2);
 });

@@ -54,7 +54,8 @@ export function* startFold<S, I, N extends Need, G>(
       // A snapshot that has replaced this one has another identity.
       refused.add(identity(snapshot));
       const content = yield* ask({ do: 'read-snapshot', snapshot });
-      if (content === undefined) continue;
+      // A newer snapshot may have replaced it since it was listed. Its facts must not be folded twice.
+      if (content === undefined || content.sequence !== snapshot.sequence) continue;
       const { sequence, version } = snapshot;
       const { monotonicMs } = yield* ask({ do: 'now' });
       const error = load(copy, snapshot, content.state, monotonicMs);
@@ -255,6 +256,9 @@ export function* trim(services: readonly ServiceName[], keepMs: number): Program
 }
 
 function* newestReadable(base: readonly SnapshotInfo[]): Program<Effects<TrimPort>, SnapshotInfo | undefined> {
-  for (const snapshot of base) if ((yield* askTrim({ do: 'read-snapshot', snapshot })) !== undefined) return snapshot;
+  for (const snapshot of base) {
+    const content = yield* askTrim({ do: 'read-snapshot', snapshot });
+    if (content?.sequence === snapshot.sequence) return snapshot;
+  }
   return undefined;
 }

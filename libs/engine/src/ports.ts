@@ -106,7 +106,9 @@ export interface SnapshotPort {
   /** All snapshots of a service, of any version. */
   'list-snapshots'(args: { readonly service: ServiceName }): readonly SnapshotInfo[];
   /** Undefined if it cannot be read, was replaced, or belongs to another ledger. */
-  'read-snapshot'(args: { readonly snapshot: SnapshotInfo }): { readonly state: unknown } | undefined;
+  'read-snapshot'(args: {
+    readonly snapshot: SnapshotInfo;
+  }): { readonly sequence: number; readonly state: unknown } | undefined;
 }
 /** What is needed to write a snapshot. */
 export interface SnapshotWritePort extends BoundsPort {

@@ -57,7 +57,7 @@ export class Snapshots {
   }
 
   /** Undefined if it cannot be read, was replaced, or belongs to another ledger. */
-  async read(info: SnapshotInfo): Promise<{ readonly state: unknown } | undefined> {
+  async read(info: SnapshotInfo): Promise<{ readonly sequence: number; readonly state: unknown } | undefined> {
     if (!(await this.isOfThisLedger(info))) return undefined;
     const blob = await readWhileSame(await this.store(), info.name);
     const snapshot = blob === undefined ? undefined : await unpacked(blob);

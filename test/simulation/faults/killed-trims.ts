@@ -32,7 +32,7 @@ function perform({ bus, clock, mutant }: World, effect: Effects<TrimPort>): unkn
     case 'read-snapshot': {
       const stored = bus.snapshots.get(effect.snapshot.name);
       const isSame = stored?.info.sequence === effect.snapshot.sequence && stored.text !== undefined;
-      return isSame ? { state: undefined } : undefined;
+      return isSame ? { sequence: effect.snapshot.sequence, state: undefined } : undefined;
     }
     case 'ledger-age':
       return {
