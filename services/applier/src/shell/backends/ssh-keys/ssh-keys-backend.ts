@@ -61,6 +61,12 @@ class SshKeysBackend implements Backend {
         ['File', 'Directory', 'Link'].includes(kind) && normalized(spec['path']) === normalized(user.file),
     );
     if (file !== undefined) throw new RefusedError('content', `${file.kind}/${file.name} also manages ${user.file}`);
+    const now = await pathStateAt(this.root, user.file);
+    if (now.state === 'file' && now.links > 1)
+      throw new RefusedError(
+        'node',
+        `${user.file} has ${now.links} hard links, and the others would keep the old content: replace it with a copy that has none`,
+      );
     requireMarks(mended((await this.text(user)) ?? '', this.title(entry), keysOf(entry)), this.title(entry), user);
   }
 

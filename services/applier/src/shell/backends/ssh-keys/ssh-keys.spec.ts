@@ -2,6 +2,7 @@ import {
   appendFileSync,
   existsSync,
   lchownSync,
+  linkSync,
   lstatSync,
   mkdirSync,
   readFileSync,
@@ -203,6 +204,18 @@ describe('keys of a user who was removed', () => {
 it('refuses a file at the same place', async () => {
   expect(await roll(keys('team', 'a'), file('/home/core/.ssh/authorized_keys', ''))).toMatchObject({
     verdict: 'invalid',
+  });
+});
+
+it('refuses a file with several hard links before it changes anything, and names no field of another kind', async () => {
+  mkdirSync(host.path('home/core/.ssh'));
+  writeFileSync(host.path(FILE), 'own\n');
+  linkSync(host.path(FILE), host.path('home/core/other'));
+  expect(await roll(keys('team', 'a'))).toMatchObject({
+    verdict: 'failed',
+    untouched: true,
+    reason:
+      'SshKeys/team: /home/core/.ssh/authorized_keys has 2 hard links, and the others would keep the old content: replace it with a copy that has none',
   });
 });
 
