@@ -156,6 +156,8 @@ export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> 
   23: (dumped) => dumped,
   // Version 24 undid no commands under leases outside a rollout.
   24: (dumped) => dumped,
+  // Version 25 counted nodes that were skipped while they applied a change as rolled back.
+  25: (dumped) => dumped,
 };
 
 const withoutEmpty = (row: Row, fields: readonly string[]): Row =>

@@ -1,6 +1,6 @@
 import type { NodeProgress, PoolProgress } from '#libs/contracts';
 import { viewKey } from '#libs/engine';
-import { isOpen } from './lease.js';
+import { isOpen, isSkippedAtWork } from './lease.js';
 import {
   ALL_ROLLED_BACK,
   EMPTY_TALLY,
@@ -15,10 +15,9 @@ import {
   type NodeResults,
   type NodeState,
   type Rollout,
-  type RolloutPhase,
   type State,
 } from './state.js';
-import { wantedHash } from './want.js';
+import { rollsBack, wantedHash } from './want.js';
 
 /** Enough for a screen. `ops.rollout.get` returns all nodes, in pages. */
 const WORST = 50;
@@ -122,6 +121,8 @@ export function endDeferrals(state: State, name: string): void {
     const has = node.joined && node.report?.hash === goal?.hash ? 'settled' : 'left';
     const isBack = has === 'settled' && rollsBack(rollout.phase);
     const isUntouched = isBack && neverChanged(goal, node);
+    const rolledBack = rolledBackAs(node);
+    const row = { node: name, pool: node.pool, ...rolledBack, since: '' };
     const result =
       has === 'left'
         ? node.joined
@@ -130,7 +131,7 @@ export function endDeferrals(state: State, name: string): void {
         : isUntouched
           ? 'untouched'
           : isBack
-            ? 'rolled-back'
+            ? rolledBack.state
             : 'applied';
     const progress = Object.hasOwn(pools, node.pool) ? pools[node.pool] : undefined;
     const frozen = {
@@ -147,7 +148,10 @@ export function endDeferrals(state: State, name: string): void {
                 untouched: progress.untouched + (isUntouched ? 1 : 0),
               },
             },
-      worst: worst.filter((row) => row.node !== name || !(row.state === 'deferred' || isUntouched)),
+      worst: [
+        ...(result === 'partly-rolled-back' ? [row] : []),
+        ...worst.filter((row) => row.node !== name || !(row.state === 'deferred' || isUntouched)),
+      ].slice(0, WORST),
       results: withResult(rollout.frozen.results, rollout.nodes.indexOf(name), result),
       deferred,
     };
@@ -163,11 +167,12 @@ export function endDeferrals(state: State, name: string): void {
  * config keeps its own until that is fixed.
  */
 function mayStillGet(
-  { joined, deferred, change, incompatible, desired, report }: NodeState,
+  { joined, deferred, change, incompatible, desired, report, lease }: NodeState,
   goal: DeferredNode | undefined,
 ): boolean {
   if (deferred !== undefined) return true;
   if (!joined || change !== undefined || goal === undefined) return false;
+  if (isSkippedAtWork(lease)) return true;
   return incompatible.length > 0 || (desired?.hash === goal.hash && report?.hash !== goal.hash);
 }
 
@@ -201,8 +206,6 @@ export function unknownIn(state: State, { change, phase, unknown, frozen }: Roll
     state.targets.get(key)?.outcome?.because === 'unknown' && state.classes.get(key)?.tally !== 'settled';
   return [...state.troubled].filter((key) => key.startsWith(`${change}/`) && isUnknown(key)).length;
 }
-
-const rollsBack = (phase: RolloutPhase | undefined): boolean => phase === 'reverting' || phase === 'reverted';
 
 const UNDER_WAY = new Set(['draining', 'applying', 'uncordoning', 'pending']);
 
@@ -283,7 +286,10 @@ function settledAs(
   const notRolledBack = state.classes.get(targetKey(change, node))?.notRolledBack;
   if (notRolledBack === 'untouched') return { state: 'untouched', reason: '' };
   if (notRolledBack === 'degraded') return { state: 'degraded', reason: report?.reason ?? '' };
-  return notUndone.length > 0
+  return rolledBackAs({ notUndone });
+}
+
+const rolledBackAs = ({ notUndone }: Pick<NodeState, 'notUndone'>): Pick<NodeProgress, 'state' | 'reason'> =>
+  notUndone.length > 0
     ? { state: 'partly-rolled-back', reason: `rolled back, except ${notUndone.join(', ')}` }
     : { state: 'rolled-back', reason: '' };
-}

@@ -74,3 +74,7 @@ export const outcomeOf = (lease: Lease | undefined): LeaseEndReason | undefined 
 /** The deadline has passed and the node has not reported since, so its active config is not known. */
 export const isUnanswered = (lease: Lease | undefined): boolean =>
   lease !== undefined && !isOpen(lease) && lease.because === 'unknown' && !lease.answered;
+
+/** Nobody waits for the node any more, but it may still be working: its active config is not known either. */
+export const isSkippedAtWork = (lease: Lease | undefined): boolean =>
+  lease !== undefined && !isOpen(lease) && lease.because === 'skipped' && !lease.answered;

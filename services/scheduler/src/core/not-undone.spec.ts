@@ -46,6 +46,25 @@ describe('a node whose rollback could not undo a command', () => {
       [first, 'partly-rolled-back', 'rolled back, except Exec/x'],
     ]);
   });
+
+  it('is listed, too, if it was skipped while it applied a change that was rolled back', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1']);
+    const late = s.atWork()[0] ?? '';
+    const { lease, hash } = s.lease(late);
+    s.aborts('c1');
+    s.skips(late);
+    expect(s.rollout('c1').phase).toBe('reverted');
+    // It may still be working, so nobody can say that it was rolled back.
+    expect(s.view('rollouts', 'c1').worst.map(({ node, state }) => [node, state])).toEqual([[late, 'deferred']]);
+    s.when(s.message(late, hash, { kind: 'applied', lease, verdict: 'applied' }));
+    expect(s.lease(late)).toMatchObject({ kind: 'corrective', undo: true, from: hash, hash: 'old', phase: 'applying' });
+    s.leaseEnds(late, 'applied', { hash: 'old', notUndone: ['Exec/x'] });
+    expect(s.why(late).because).toBe('not-undone');
+    expect(s.view('rollouts', 'c1').worst.map(({ node, state, reason }) => [node, state, reason])).toEqual([
+      [late, 'partly-rolled-back', 'rolled back, except Exec/x'],
+    ]);
+  });
 });
 
 describe('a lease outside a rollout', () => {

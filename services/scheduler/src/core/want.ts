@@ -1,7 +1,7 @@
 import { correctedDrift, isDriftKept, isOverwritten, type FailingProbe } from '#libs/contracts';
 import { DEFAULT_POOL, durationText, parseRolloutPolicy, selects } from '#libs/manifests';
 import { policiesOf } from '#libs/rules';
-import { isOpen, isUnanswered, outcomeOf } from './lease.js';
+import { isOpen, isSkippedAtWork, isUnanswered, outcomeOf } from './lease.js';
 import {
   poolPolicy,
   rolloutOf,
@@ -63,7 +63,11 @@ const underWay = ({ lease }: NodeState): boolean => lease !== undefined && isOpe
 
 /** The config that a target must reach now: `to`, or `from` while the rollout is reverting. */
 export const wantedHash = (rollout: Pick<Rollout, 'phase'>, target: Pick<TargetState, 'from' | 'to'>): string =>
-  rollout.phase === 'reverting' || rollout.phase === 'reverted' ? target.from : target.to;
+  rollsBack(rollout.phase) ? target.from : target.to;
+
+/** Whether the rollout brings its nodes back, or has done so. */
+export const rollsBack = (phase: Rollout['phase'] | undefined): boolean =>
+  phase === 'reverting' || phase === 'reverted';
 
 /** The class that a target counts in, according to the active config of the node. */
 export function classOf(rollout: Rollout, target: TargetState, node: NodeState): TargetClass {
@@ -72,7 +76,8 @@ export function classOf(rollout: Rollout, target: TargetState, node: NodeState):
   if (active) return 'active';
   if (rollout.phase === 'reverting' && isUntouched(target, node)) return 'settled';
   // If a lease is unanswered, the last report is older than the lease, so the active config is not known.
-  if (!isUnanswered(node.lease) && node.report?.hash === wantedHash(rollout, target)) return 'settled';
+  if (!isUnanswered(node.lease) && !isSkippedAtWork(node.lease) && node.report?.hash === wantedHash(rollout, target))
+    return 'settled';
   return target.deferred === undefined ? 'pending' : 'deferred';
 }
 
