@@ -29,7 +29,8 @@ describe('a snapshot', () => {
   });
 });
 
-it('a fold does not start from a snapshot that was replaced after it was listed', () => {
+describe('the start of a fold', () => {
+  const core = { ...dumping(undefined), load: (state: unknown) => state };
   const info = (sequence: number): SnapshotInfo => ({
     name: 'merger.v3.a',
     version: 3,
@@ -38,26 +39,39 @@ it('a fold does not start from a snapshot that was replaced after it was listed'
     storedMs: 0,
     loads: [3],
   });
-  const core = { ...dumping(undefined), load: (state: unknown) => state };
-  const listed = [info(5), info(9)];
-  const steps = startFold(core, true);
-  let answer: unknown;
-  const loaded: unknown[] = [];
-  for (;;) {
-    const { done, value } = steps.next(answer);
-    if (done === true) {
-      expect(value).toMatchObject({ copy: { state: 'as of 9', folded: 9 } });
-      break;
+  const asOf = (sequence: number): object => ({ sequence, state: `as of ${sequence}` });
+
+  /** How it starts if each effect has these answers, one after the other; the last one stays. */
+  function started(answers: Readonly<Record<string, readonly unknown[]>>): unknown {
+    const left = new Map(Object.entries(answers).map(([effect, all]) => [effect, [...all]]));
+    const steps = startFold(core, true);
+    for (let answer: unknown; ;) {
+      const { done, value } = steps.next(answer);
+      if (done === true) return value;
+      const own = left.get(value.do) ?? [];
+      answer = own.length > 1 ? own.shift() : own[0];
     }
-    const answers: Readonly<Record<string, () => unknown>> = {
-      'read-voided': () => new Map(),
-      bounds: () => ({ first: 1, last: 20 }),
-      'list-snapshots': () => [listed[Math.min(loaded.length, 1)]],
-      // The one of sequence 9 is in the slot already when the one of sequence 5 is read.
-      'read-snapshot': () => (loaded.push(value), { sequence: 9, state: 'as of 9' }),
-      now: () => ({ monotonicMs: 0, wallMs: 0 }),
-    };
-    answer = answers[value.do]?.();
   }
-  expect(loaded).toHaveLength(2);
+  const COMMON = { 'read-voided': [new Map()], now: [{ monotonicMs: 0, wallMs: 0 }] };
+
+  it('does not use a snapshot that was replaced after it was listed', () => {
+    const replaced = {
+      bounds: [{ first: 1, last: 20 }],
+      'list-snapshots': [[info(5)], [info(9)]],
+      'read-snapshot': [asOf(9)],
+    };
+    expect(started({ ...COMMON, ...replaced })).toMatchObject({ copy: { state: 'as of 9', folded: 9 } });
+  });
+
+  it('uses a snapshot of what the ledger got after its bounds were read first', () => {
+    const slow = {
+      bounds: [
+        { first: 5, last: 20 },
+        { first: 45, last: 60 },
+      ],
+      'list-snapshots': [[info(50)]],
+      'read-snapshot': [asOf(50)],
+    };
+    expect(started({ ...COMMON, ...slow })).toMatchObject({ copy: { state: 'as of 50', folded: 50 } });
+  });
 });

@@ -42,13 +42,14 @@ export function* startFold<S, I, N extends Need, G>(
 ): Program<Effects<StartPort>, FoldStart<S, I, N, G>> {
   const ask = asker<StartPort>();
   const voided = yield* ask({ do: 'read-voided' });
-  const bounds = yield* ask({ do: 'bounds' });
-  const isTrimmed = bounds.first > 1;
+  let bounds = yield* ask({ do: 'bounds' });
   const copy = newCopy(core);
-  if (mayLoad || isTrimmed) {
+  if (mayLoad || bounds.first > 1) {
     const refused = new Set<string>();
     for (;;) {
       const snapshots = yield* ask({ do: 'list-snapshots', service: core.name });
+      // Read again after the list, which may have taken long: the ledger includes what these are snapshots of.
+      bounds = yield* ask({ do: 'bounds' });
       const snapshot = candidates(core, snapshots, bounds, voided).find((one) => !refused.has(identity(one)));
       if (snapshot === undefined) break;
       // A snapshot that has replaced this one has another identity.
@@ -66,7 +67,7 @@ export function* startFold<S, I, N extends Need, G>(
       const details = { error, sequence, version };
       yield* ask({ do: 'log', level: 'warn', text: 'the snapshot cannot be loaded', details });
     }
-    if (isTrimmed && copy.folded < bounds.first - 1)
+    if (bounds.first > 1 && copy.folded < bounds.first - 1)
       return {
         trimmedTo: bounds.first,
         snapshots: (yield* ask({ do: 'list-snapshots', service: core.name })).filter(
