@@ -122,7 +122,6 @@ export function endDeferrals(state: State, name: string): void {
     const isBack = has === 'settled' && rollsBack(rollout.phase);
     const isUntouched = isBack && neverChanged(goal, node);
     const rolledBack = rolledBackAs(node);
-    const row = { node: name, pool: node.pool, ...rolledBack, since: '' };
     const result =
       has === 'left'
         ? node.joined
@@ -149,7 +148,7 @@ export function endDeferrals(state: State, name: string): void {
               },
             },
       worst: [
-        ...(result === 'partly-rolled-back' ? [row] : []),
+        ...(result === 'partly-rolled-back' ? [{ node: name, pool: node.pool, ...rolledBack, since: '' }] : []),
         ...worst.filter((row) => row.node !== name || !(row.state === 'deferred' || isUntouched)),
       ].slice(0, WORST),
       results: withResult(rollout.frozen.results, rollout.nodes.indexOf(name), result),
