@@ -1,4 +1,4 @@
-import { nodeToken, type Fragment, type FragmentView } from '#libs/contracts';
+import { fragmentId, nodeToken, type Fragment, type FragmentView } from '#libs/contracts';
 import { Violation, type Oracle, type World } from '../world/world.js';
 
 /**
@@ -50,7 +50,8 @@ function checkGone(world: World, { counts, stillOn }: FragmentView, { kind, name
   const has = (node: string): boolean => {
     const hash = world.nodes.get(node)?.journal.inForce ?? '';
     const entries = world.bus.everConfig({ node, hash })?.fragments ?? [];
-    return entries.some((entry) => entry.kind === kind && entry.name === of);
+    // A composite is there as the objects that it has become.
+    return entries.some((entry) => (entry.origin ?? fragmentId(entry)) === `${kind}/${of}`);
   };
   const status = (node: string) => world.bus.view('status', nodeToken(node));
   // Also on a machine that is switched off: it may come back. A rollout that has not ended may give it to a node again.
