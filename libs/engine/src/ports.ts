@@ -105,7 +105,7 @@ export interface ViewPort {
 export interface SnapshotPort {
   /** All snapshots of a service, of any version. */
   'list-snapshots'(args: { readonly service: ServiceName }): readonly SnapshotInfo[];
-  /** Undefined if it cannot be read, or belongs to another ledger. Another one, of another sequence, if it was replaced. */
+  /** Undefined if it cannot be read, or belongs to another ledger. One of another sequence if it was replaced. */
   'read-snapshot'(args: {
     readonly snapshot: SnapshotInfo;
   }): { readonly sequence: number; readonly state: unknown } | undefined;
