@@ -52,7 +52,13 @@ async function upToDateIn(fleet: FleetClient, rollout: RolloutView | undefined):
   const isUpToDate = async (name: string): Promise<boolean> => {
     const [status, lease] = await Promise.all([fleet.get('status', name), fleet.get('leases', name)]);
     const isAnswered = lease === undefined || lease.phase === 'released';
-    return isAnswered && status?.restored === true && status.hash !== '' && status.hash === status.desired;
+    return (
+      isAnswered &&
+      status?.restored === true &&
+      status.unsure !== true &&
+      status.hash !== '' &&
+      status.hash === status.desired
+    );
   };
   const upToDate = await Promise.all(names.map(isUpToDate));
   return new Set(names.filter((_, i) => upToDate[i]));

@@ -63,8 +63,8 @@ function checkGone(world: World, { counts, stillOn }: FragmentView, { kind, name
   if (left < holders.length || missed.length > 0) fail(`is on ${holders.join()}, not on ${stillOn.join()} (${left})`);
   // What a node has that is known to have all of its config is known.
   const free = stillOn.find((node) => {
-    const { hash, desired, restored, change } = status(node) ?? {};
-    const isKnown = hash === world.nodes.get(node)?.journal.inForce && restored === true && change === '';
+    const { hash, desired, restored, change, unsure = false } = status(node) ?? {};
+    const isKnown = hash === world.nodes.get(node)?.journal.inForce && restored === true && !unsure && change === '';
     return isKnown && hash === desired && !has(node);
   });
   if (free !== undefined) fail(`is not on ${free}, which has all of its config`);

@@ -158,6 +158,12 @@ export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> 
   24: (dumped) => dumped,
   // Version 25 counted nodes that were skipped while they applied a change as rolled back.
   25: (dumped) => dumped,
+  // Version 26 did not know that a target whose lease ended as unreachable may have what the lease brought.
+  26: eachOf('nodes', (node) => {
+    const { lease } = node;
+    const isEnded = isRow(lease) && ['unknown', 'skipped'].includes(String(lease['because']));
+    return { ...node, unsure: isEnded && lease['answered'] !== true };
+  }),
 };
 
 const withoutEmpty = (row: Row, fields: readonly string[]): Row =>

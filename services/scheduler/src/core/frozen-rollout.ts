@@ -1,9 +1,10 @@
 import type { NodeProgress, PoolProgress } from '#libs/contracts';
 import { viewKey } from '#libs/engine';
-import { isOpen, isSkippedAtWork } from './lease.js';
+import { isOpen } from './lease.js';
 import {
   ALL_ROLLED_BACK,
   EMPTY_TALLY,
+  isKnownToHave,
   isUntouchedBy,
   nodeOf,
   nodeOfPlace,
@@ -118,7 +119,7 @@ export function endDeferrals(state: State, name: string): void {
       continue;
     }
     // A node that keeps its config, or got a newer one, did not get it from this rollout.
-    const has = node.joined && node.report?.hash === goal?.hash ? 'settled' : 'left';
+    const has = node.joined && isKnownToHave(node, goal?.hash) ? 'settled' : 'left';
     const isBack = has === 'settled' && rollsBack(rollout.phase);
     const isUntouched = isBack && neverChanged(goal, node);
     const rolledBack = rolledBackAs(node);
@@ -165,14 +166,11 @@ export function endDeferrals(state: State, name: string): void {
  * Whether the node may still get the config that an ended rollout deferred. One that is incompatible with the committed
  * config keeps its own until that is fixed.
  */
-function mayStillGet(
-  { joined, deferred, change, incompatible, desired, report, lease }: NodeState,
-  goal: DeferredNode | undefined,
-): boolean {
+function mayStillGet(node: NodeState, goal: DeferredNode | undefined): boolean {
+  const { joined, deferred, change, incompatible, desired } = node;
   if (deferred !== undefined) return true;
   if (!joined || change !== undefined || goal === undefined) return false;
-  if (isSkippedAtWork(lease)) return true;
-  return incompatible.length > 0 || (desired?.hash === goal.hash && report?.hash !== goal.hash);
+  return incompatible.length > 0 || (desired?.hash === goal.hash && !isKnownToHave(node, goal.hash));
 }
 
 /** Whether no lease of the rollout changed the node, as far as it has reported. */

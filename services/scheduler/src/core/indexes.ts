@@ -12,6 +12,7 @@ import {
   poolPolicy,
   targetKey,
   wentWrong,
+  isKnownToHave,
   type NodeState,
   type Rollout,
   type State,
@@ -91,9 +92,9 @@ function withDerived(node: NodeState): NodeState {
   return alsoIn === node.alsoIn && lastDesired === node.lastDesired ? node : { ...node, alsoIn, lastDesired };
 }
 
-/** Whether the node is known to have its desired config. With an unanswered lease, its config is not known. */
+/** Whether the node is known to have its desired config. */
 export const hasDesired = (node: NodeState): boolean =>
-  node.desired !== undefined && node.report?.hash === node.desired.hash && !isUnanswered(node.lease);
+  node.desired !== undefined && isKnownToHave(node, node.desired.hash);
 
 /** How many nodes a pool has. */
 const members: NodeIndex = (state, before, after) => {

@@ -71,10 +71,6 @@ export const isOpen = (lease: Lease): lease is DrainingLease | ApplyingLease =>
 export const outcomeOf = (lease: Lease | undefined): LeaseEndReason | undefined =>
   lease === undefined || isOpen(lease) ? undefined : lease.because;
 
-/** The deadline has passed and the node has not reported since, so its active config is not known. */
+/** The deadline has passed and the node has not reported since: it keeps its lease until it does. */
 export const isUnanswered = (lease: Lease | undefined): boolean =>
   lease !== undefined && !isOpen(lease) && lease.because === 'unknown' && !lease.answered;
-
-/** Nobody waits for the node any more, but it may still be working: its active config is not known either. */
-export const isSkippedAtWork = (lease: Lease | undefined): boolean =>
-  lease !== undefined && !isOpen(lease) && lease.because === 'skipped' && !lease.answered;

@@ -463,7 +463,7 @@ describe('the number of unknown nodes in the view of a rollout', () => {
     s.after(PAST_DEADLINE);
     s.given(committed('c1')).when();
     expect(unknownIn(s)).toEqual([0, 1, 1]);
-    s.nodeReports('n0', 'c1-new');
+    s.nodeReports('n0', 'c1-new', { lease: s.lease('n0').lease });
     expect(unknownIn(s)).toEqual([0, 2, 0]);
   });
 

@@ -77,6 +77,8 @@ export interface NodeState {
   /** Pools that it left while it was unavailable. It counts there too until it is available. */
   readonly alsoIn: readonly string[];
   readonly report: Report | undefined;
+  /** A lease that it may have worked on is over, and no report says what became of it: its config is not known. */
+  readonly unsure: boolean;
   readonly lease: Lease | undefined;
   /** The last released lease, for the view. */
   readonly lastLease: EndedLease | undefined;
@@ -376,6 +378,7 @@ export const unknownNode = (node: string): NodeState => ({
   pool: 'default',
   alsoIn: [],
   report: undefined,
+  unsure: false,
   lease: undefined,
   lastLease: undefined,
   leases: 0,
@@ -395,6 +398,10 @@ export const unknownNode = (node: string): NodeState => ({
 
 /** The state of a node; an empty one if the node is unknown. */
 export const nodeOf = (state: State, node: string): NodeState => state.nodes.get(node) ?? unknownNode(node);
+
+/** Whether the node is known to have this config in force. */
+export const isKnownToHave = ({ unsure, report }: NodeState, hash: string | undefined): boolean =>
+  !unsure && report !== undefined && report.hash === hash;
 
 /** Whether the node has reported that this lease ended before anything on it was changed. */
 export const isUntouchedBy = ({ report }: NodeState, lease: string): boolean =>

@@ -58,6 +58,40 @@ it('a target whose applier does not report by the deadline is unreachable, not u
   expect(grants(facts)).toEqual(['f1 forward c1-new']);
 });
 
+describe('a target whose applier did not report by the deadline', () => {
+  const late = (): Scheduler => {
+    const s = fleet();
+    s.rolls('c1', NAMES);
+    s.after(PAST_DEADLINE);
+    s.given(silent('f0')).when();
+    return s;
+  };
+
+  it('does not count as rolled back, because it may have what the change brought', () => {
+    const s = late();
+    s.aborts('c1');
+    s.leaseEnds('f1', 'refused');
+    expect(s.rollout('c1').phase).toBe('reverted');
+    expect(s.view('rollouts', 'c1').deferred).toBe(1);
+    expect(s.view('status', 'f0').unsure).toBe(true);
+    s.given(heard('f0')).when();
+    expect(s.lease('f0')).toMatchObject({ kind: 'corrective', undo: true, hash: 'old', phase: 'applying' });
+    s.leaseEnds('f0', 'applied', { hash: 'old' });
+    expect(s.view('rollouts', 'c1').deferred).toBe(0);
+    expect(s.view('status', 'f0').unsure).toBeUndefined();
+  });
+
+  it('is known again once it reports after the lease', () => {
+    const s = late();
+    s.aborts('c1');
+    s.leaseEnds('f1', 'refused');
+    s.nodeReports('f0', 'old');
+    expect(s.view('rollouts', 'c1').deferred).toBe(0);
+    expect(s.view('status', 'f0').unsure).toBeUndefined();
+    expect(grants(s.given(heard('f0')).when())).toEqual([]);
+  });
+});
+
 it('nothing becomes known-bad', () => {
   const s = fleet();
   s.rolls('c1', NAMES);

@@ -73,6 +73,7 @@ function statusView(state: State, name: string): Body<StatusView> | undefined {
     change: node.change ?? '',
     ...(node.taken === undefined ? {} : { taken: takenView(node.taken) }),
     ...(report?.unavailable === undefined ? {} : { unavailable: report.unavailable }),
+    ...(node.unsure ? { unsure: true } : {}),
   };
 }
 

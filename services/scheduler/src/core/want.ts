@@ -1,8 +1,9 @@
 import { correctedDrift, isDriftKept, isOverwritten, type FailingProbe } from '#libs/contracts';
 import { DEFAULT_POOL, durationText, parseRolloutPolicy, selects } from '#libs/manifests';
 import { policiesOf } from '#libs/rules';
-import { isOpen, isSkippedAtWork, isUnanswered, outcomeOf } from './lease.js';
+import { isOpen, outcomeOf } from './lease.js';
 import {
+  isKnownToHave,
   poolPolicy,
   rolloutOf,
   targetOf,
@@ -43,8 +44,9 @@ export function unhealthyBecause(state: State, node: NodeState, change: string):
   );
 }
 
-/** The node has a config that was never committed for it: that of a change that failed, or was replaced. */
-export const hasFailedContent = ({ report, lastDesired }: NodeState): boolean => report?.hash !== lastDesired;
+/** The node has, or may have, a config that was never committed for it: of a change that failed, or was replaced. */
+export const hasFailedContent = ({ unsure, report, lastDesired }: NodeState): boolean =>
+  unsure || report?.hash !== lastDesired;
 
 /** Why the applier of a target cannot use it now, as text for people; undefined if it can. */
 export const unavailableText = ({ report }: NodeState): string | undefined =>
@@ -75,9 +77,7 @@ export function classOf(rollout: Rollout, target: TargetState, node: NodeState):
   if (target.left || !node.joined) return active && node.lease?.change === rollout.change ? 'active' : 'left';
   if (active) return 'active';
   if (rollout.phase === 'reverting' && isUntouched(target, node)) return 'settled';
-  // If a lease is unanswered, the last report is older than the lease, so the active config is not known.
-  if (!isUnanswered(node.lease) && !isSkippedAtWork(node.lease) && node.report?.hash === wantedHash(rollout, target))
-    return 'settled';
+  if (isKnownToHave(node, wantedHash(rollout, target))) return 'settled';
   return target.deferred === undefined ? 'pending' : 'deferred';
 }
 
@@ -86,8 +86,8 @@ export function classOf(rollout: Rollout, target: TargetState, node: NodeState):
  * gets the committed config later, like any node that lags behind. A node that has something else was changed by a
  * rollout that this one has replaced.
  */
-const isUntouched = ({ startedBy }: TargetState, { report, lastDesired }: NodeState): boolean =>
-  startedBy === undefined && report !== undefined && report.hash === lastDesired;
+const isUntouched = ({ startedBy }: TargetState, node: NodeState): boolean =>
+  startedBy === undefined && isKnownToHave(node, node.lastDesired);
 
 /** Why no lease can be granted for a pending target. It must be deferred, or the rollout would wait forever. */
 export function blockedBecause(
@@ -164,7 +164,7 @@ function wantOutside(state: State, node: NodeState): Want | undefined {
   if (desired === undefined || report === undefined) return undefined;
   if (driftInTheWay(state, node) !== undefined) return undefined;
   const want = { change: '', to: desired.hash, recipe: desired.recipe } as const;
-  if (report.hash !== desired.hash) {
+  if (!isKnownToHave(node, desired.hash)) {
     if (unhealthyBecause(state, node, '') !== undefined) return undefined;
     return { kind: desired.joining ? 'join' : 'corrective', ...want };
   }

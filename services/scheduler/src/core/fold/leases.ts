@@ -90,8 +90,10 @@ function settle(state: State, fact: FactOf<'node.lease.settled'>, { sequence, re
     state.targets.set(key, { ...target, outcome: { because, reason, at }, startedBy });
   }
   const next = fact.released ? released(state, node, lease) : { lease };
+  // A node that is being drained does not work on its lease yet.
+  const unsure = node.report?.lease !== fact.lease && (node.unsure || node.lease.phase === 'applying');
   const escalated = because === 'escalated' ? fact.hash : undefined;
-  putNode(state, { ...node, ...next, escalated, ...afterLease(node, fact, readMs) }, sequence);
+  putNode(state, { ...node, ...next, unsure, escalated, ...afterLease(node, fact, readMs) }, sequence);
 }
 
 /** Whether a lease that ends may have changed the node: not while it was still being drained. */

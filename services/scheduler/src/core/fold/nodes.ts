@@ -197,12 +197,15 @@ export function reported(state: State, fact: RecordedReport, at: string): NodeSt
     node.lease?.id === id && !isOpen(node.lease) && !node.lease.answered
       ? { ...node.lease, answered: true }
       : node.lease;
+  // Until a lease is over, a report that does not name it may be about the time before it.
+  const unsure = node.unsure && node.lease !== undefined && node.lease.id !== id;
   if (untouched && lease?.id === id) notStarted(state, lease, fact.node);
   const deferred = node.change === undefined && node.desired?.hash === hash ? undefined : node.deferred;
   const desired = node.desired?.hash === hash ? { ...node.desired, joining: false } : node.desired;
   return {
     ...node,
     report,
+    unsure,
     drift: driftAfter(node, fact, at),
     notUndone: notUndoneAfter(node, fact),
     deferred,
