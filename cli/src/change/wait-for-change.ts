@@ -4,6 +4,7 @@ import { followChange, type ChangeProgress, type FollowOptions, type FollowResul
 import { reasonLines } from '../output/reasons.js';
 import { live } from '../output/live.js';
 import { counts, isInCounts, isInLines, rolloutTree } from '../output/rollout-tree.js';
+import { oneLine } from '../output/table.js';
 import type { Session } from '../connection/session.js';
 import { roughDuration } from '#libs/manifests/lean';
 
@@ -72,6 +73,7 @@ export function progressLine(
   const detail = isShown ? '' : status.detail;
   return [id, status.word, rollout === undefined ? '' : counts(rollout, io.colours), detail]
     .filter((part) => part !== '')
+    .map(oneLine)
     .join('  ');
 }
 
@@ -91,7 +93,7 @@ function closingWords(id: string, end: FollowResult, timeoutMs: number, { io }: 
         ...reasonLines(end.change?.reasons ?? [], io.colours),
         ...(end.rollout?.worst ?? [])
           .filter(({ state }) => ['invalid', 'failed', 'unknown'].includes(state))
-          .map(({ node, state, reason }) => `  ${io.colours.red('✖')} ${node} ${state}: ${reason}`),
+          .map(({ node, state, reason }) => `  ${io.colours.red('✖')} ${node} ${state}: ${oneLine(reason)}`),
       ];
   }
 }

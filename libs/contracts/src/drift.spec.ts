@@ -1,4 +1,12 @@
-import { correctedDrift, driftOutlook, isDriftKept, isOverwritten, isRefusedDrift, refusedDrift } from './drift.js';
+import {
+  correctedDrift,
+  driftOutlook,
+  isDriftKept,
+  isDriftOf,
+  isOverwritten,
+  isRefusedDrift,
+  refusedDrift,
+} from './drift.js';
 
 test.each([
   ['/etc/motd: content differs', true],
@@ -47,4 +55,9 @@ describe('drift that the node refuses to correct', () => {
   ] as const)('with drift: %s, what happens next to %j', (setting, differences, outlook) => {
     expect(driftOutlook(setting, differences)).toBe(outlook);
   });
+});
+
+test('finds the place of a difference whose path has a line break', () => {
+  expect(isDriftOf('/etc/a b: missing', '/etc/a\nb')).toBe(true);
+  expect(isDriftOf('/etc/a b: missing', '/etc/a')).toBe(false);
 });

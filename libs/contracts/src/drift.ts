@@ -1,10 +1,15 @@
+import { oneLine } from './one-line.js';
+
 /**
  * Whether a reported difference, `<place>: <how>`, is about this place. Reports cut long texts: such a difference may
  * be about several places.
  */
-export const isDriftOf = (difference: string, place: string): boolean =>
-  difference.startsWith(`${place}: `) ||
-  (difference.endsWith(CUT) && `${place}: `.startsWith(difference.slice(0, -CUT.length)));
+export function isDriftOf(difference: string, place: string): boolean {
+  const start = `${oneLine(place)}: `;
+  return (
+    difference.startsWith(start) || (difference.endsWith(CUT) && start.startsWith(difference.slice(0, -CUT.length)))
+  );
+}
 
 /**
  * Whether correcting this difference overwrites a manual change. It does not if a unit does not run as it should, the

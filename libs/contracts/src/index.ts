@@ -7,6 +7,7 @@ export * from './facts.js';
 export * from './holders.js';
 export * from './labels.js';
 export * from './names.js';
+export * from './one-line.js';
 export * from './path-aliases.js';
 export * from './path-texts.js';
 export * from './plan.js';

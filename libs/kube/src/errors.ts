@@ -1,4 +1,6 @@
-/** The API server refused the request. The message is its own. */
+import { oneLine } from '#libs/contracts';
+
+/** The API server refused the request. The message is its own, on one line. */
 export class KubeError extends Error {
   override readonly name = 'KubeError';
   constructor(
@@ -10,7 +12,7 @@ export class KubeError extends Error {
     /** How long the server asks to wait; undefined if it does not say. */
     readonly retryAfterMs: number | undefined = undefined,
   ) {
-    super(message);
+    super(oneLine(message));
   }
 
   /** Whether a right is missing, as opposed to a quota or a webhook that refuses the request. */

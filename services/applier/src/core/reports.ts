@@ -1,6 +1,7 @@
 import {
   CUT,
   MOST_INCARNATION_JUMP,
+  oneLine,
   restOfDrift,
   type Action,
   type FailingProbe,
@@ -163,19 +164,21 @@ function withReport(state: State, journal: Journal, kind: ReportKind, extra: Ext
   return { ...journal, seq, report };
 }
 
-/** A report must fit into a message and stay readable, so longer parts are cut, and marked as cut. */
+/** A report must fit into a message and stay readable: texts are on one line, and longer parts are marked as cut. */
 const MOST_ITEMS = 100;
 const MOST_ITEM_CHARS = 256;
 const MOST_REASON_CHARS = 4_096;
 
-const cut = (text: string, most: number): string => (text.length <= most ? text : `${text.slice(0, most - 1)}${CUT}`);
+function cut(text: string, most: number): string {
+  const line = oneLine(text);
+  return line.length <= most ? line : `${oneLine(line.slice(0, most - 1))}${CUT}`;
+}
 
 /** A reason of at most 4,096 characters. */
 export const boundedReason = (reason: string): string => cut(reason, MOST_REASON_CHARS);
 
 /** Why a target cannot be used, in at most 256 characters. An absent reason would say that it can. */
-export const boundedUnavailable = (reason: string): string =>
-  reason === '' ? 'it does not answer' : cut(reason, MOST_ITEM_CHARS);
+export const boundedUnavailable = (reason: string): string => cut(reason, MOST_ITEM_CHARS) || 'it does not answer';
 
 /** At most 100 items of at most 256 characters. The last item says how many more there are. */
 export function boundedList(items: readonly string[]): readonly string[] {

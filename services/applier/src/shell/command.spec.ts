@@ -9,6 +9,12 @@ test('returns the whole output of a command, even if many end at once', async ()
   expect(results.filter(({ passed, output }) => !passed || output !== lines)).toEqual([]);
 });
 
+test('a reason has the last lines of the output as one, without colours', async () => {
+  const script = String.raw`printf 'a: \033[31mno\033[0m such file\r\n\n  b: failed\n' >&2; exit 3`;
+  const { reason } = await runCommand(['sh', '-c', script], limits());
+  expect(reason).toBe('sh ended with 3: a: no such file; b: failed');
+});
+
 test('a command gets the environment without the settings of the applier, which have credentials', async () => {
   const before = { ...process.env };
   Object.assign(process.env, { NATS_PASSWORD: 'secret', SLUICE_TOKEN: 'secret', OTHER: 'kept' });

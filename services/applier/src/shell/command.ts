@@ -1,4 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
+import { stripVTControlCharacters } from 'node:util';
 
 /** The result of a command; `output` is the end of its output. */
 export interface CommandResult {
@@ -23,6 +24,7 @@ export interface CommandLimits {
 export const either = (one: AbortSignal, other: AbortSignal | undefined): AbortSignal =>
   other === undefined ? one : AbortSignal.any([one, other]);
 
+/** What stays of the output. */
 const OUTPUT_END = 8_000;
 /** How much of the output goes into a reason. */
 const REASON_END = 500;
@@ -66,17 +68,17 @@ export function runCommand(
     const kill = (): void => killGroup(child.pid);
     ending.addEventListener('abort', kill, { once: true });
     if (ending.aborted) kill();
-    const keep = (chunk: Buffer): void => {
-      output = (output + chunk.toString('utf8')).slice(-OUTPUT_END);
+    const keep = (chunk: string): void => {
+      output = (output + chunk).slice(-OUTPUT_END);
     };
-    child.stdout?.on('data', keep);
-    child.stderr?.on('data', keep);
+    child.stdout?.setEncoding('utf8').on('data', keep);
+    child.stderr?.setEncoding('utf8').on('data', keep);
     const end = (passed: boolean, how: string, started = true): void => {
       clearTimeout(timer);
       ending.removeEventListener('abort', kill);
       child.stdout?.destroy();
       child.stderr?.destroy();
-      const reported = output.trim().slice(-REASON_END);
+      const reported = lastWords(output);
       resolve({
         started,
         passed,
@@ -102,6 +104,15 @@ export function runCommand(
     });
   });
 }
+
+/** The end of the output, for a reason: its lines in one, without colours. */
+export const lastWords = (output: string): string =>
+  stripVTControlCharacters(output)
+    .split(/[\r\n]+/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+    .join('; ')
+    .slice(-REASON_END);
 
 /** Node.js throws some errors, and reports others as an event. If there are too many open files, there is no output. */
 function started(

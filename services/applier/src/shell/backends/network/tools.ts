@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { SIGNAL_TURN_MS } from '../../command.js';
+import { lastWords, SIGNAL_TURN_MS } from '../../command.js';
 
 /** The network of this applier, and how to call its tools. */
 export interface NetworkSettings {
@@ -113,8 +113,6 @@ export class NetworkTools {
 }
 
 const NOT_THERE = /does not exist|Cannot find device|No such (process|device|file)|Cannot assign requested address/;
-
-const lastWords = (text: string): string => text.trim().split('\n').slice(-5).join('; ');
 
 /**
  * The group of every interface that Sluice creates. It is set together with the name, so that a kill leaves no
