@@ -164,6 +164,8 @@ export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> 
     const isEnded = isRow(lease) && ['unknown', 'skipped'].includes(String(lease['because']));
     return { ...node, unsure: isEnded && lease['answered'] !== true };
   }),
+  // Version 27 did not know why a node is skipped.
+  27: eachOf('nodes', (node) => ({ ...node, skippedBecause: '' })),
 };
 
 const withoutEmpty = (row: Row, fields: readonly string[]): Row =>

@@ -6,6 +6,7 @@ import {
   heard,
   joined,
   left,
+  linesOf,
   pool,
   renderedChange,
   silent,
@@ -88,6 +89,16 @@ describe('skipping a node', () => {
     expect(s.answers).toEqual([{ ok: true, body: { node: 'n0', skipped: true } }]);
     expect(s.skips('n0')).toEqual([]);
     expect(s.answers).toEqual([{ ok: true, body: { node: 'n0', skipped: true } }]);
+  });
+
+  it('for another reason, or after the scheduler has skipped it, is recorded and explained', () => {
+    const s = fleetOf('n0').given(silent('n0'), factOf('node.skipped', { node: 'n0', by: 'scheduler' }));
+    const skips = (by: string, reason: string) => s.asks({ op: 'node.skip', node: 'n0', by, reason });
+    expect(linesOf(skips('me', 'broken'), 'by')).toEqual(['node.skipped me']);
+    expect(skips('me', 'broken')).toEqual([]);
+    expect(linesOf(skips('me', 'on fire'), 'reason')).toEqual(['node.skipped on fire']);
+    expect(s.why('n0').text).toContain('skipped by me (on fire) until');
+    expect([skips('you', ''), linesOf(skips('you', 'on fire'), 'by')]).toEqual([[], ['node.skipped you']]);
   });
 
   it('without a reason names the user, also for a node that did not answer', () => {

@@ -5,7 +5,7 @@ import { frozenProgress, nodeProgress } from './frozen-rollout.js';
 import type { Request } from './inputs.js';
 import type { Change, Rollout } from './state.js';
 import { giveUnit, takeUnit } from './units.js';
-import { poolView, rolloutView } from './views.js';
+import { pausedText, poolView, rolloutView } from './views.js';
 import { skipNode } from './skips.js';
 import { why } from './why.js';
 
@@ -90,9 +90,10 @@ function steer(draft: SchedulerDraft, request: SteeringRequest): Answer {
   if (refusal !== undefined) return refused('conflict', refusal);
   const { by, reason } = request;
   if (request.op === 'rollout.abort') abort(draft, change, by, reason);
-  else if (change.paused !== (request.op === 'rollout.pause')) {
-    emitRollout(draft, request.op === 'rollout.pause' ? 'paused' : 'resumed', request.change, { by, reason });
-  }
+  else if (request.op === 'rollout.pause') {
+    const isOther = reason !== '' && change.pausedBecause !== pausedText(by, reason);
+    if (!change.paused || isOther) emitRollout(draft, 'paused', request.change, { by, reason });
+  } else if (change.paused) emitRollout(draft, 'resumed', request.change, { by, reason });
   const { paused, aborted } = draft.state.changes.get(request.change) ?? change;
   const phase = draft.state.rollouts.get(request.change)?.phase ?? (aborted ? 'ended' : 'waiting');
   return answered({ change: request.change, phase, paused, aborted });
@@ -107,8 +108,13 @@ function cannotSteer(change: Change, rollout: Rollout | undefined, op: SteeringR
 }
 
 function abort(draft: SchedulerDraft, change: Change, by: string, reason: string): void {
-  if (change.aborted) return;
   const why = reason === '' ? `aborted by ${by}` : `aborted by ${by}: ${reason}`;
+  if (change.aborted) {
+    const rollout = draft.state.rollouts.get(change.change);
+    if (rollout?.phase === 'reverting' && reason !== '' && rollout.reason !== why)
+      emitRollout(draft, 'aborted', change.change, { by, reason: why });
+    return;
+  }
   emitRollout(draft, 'aborted', change.change, { by, reason: why });
   if (change.started) emitRollout(draft, 'reverting', change.change, { by, reason: why });
 }

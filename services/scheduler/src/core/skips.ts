@@ -6,7 +6,7 @@ import { nodeOf, poolPolicy, type NodeState } from './state.js';
 /** Nobody waits for the node any more, until it is heard or its rollout ends. */
 export function skipNode(draft: SchedulerDraft, node: NodeState, by: string, reason: string): void {
   const { node: name, pool, change = '' } = node;
-  if (node.skippedBy === undefined)
+  if (node.skippedBy === undefined || (by !== 'scheduler' && isOtherSkip(node, by, reason)))
     draft.emit({ type: 'node.skipped', node: name, pool, lease: node.lease?.id ?? '', change, by, reason });
   const lease = draft.state.nodes.get(name)?.lease;
   if (lease !== undefined && isUndecided(lease))
@@ -16,6 +16,10 @@ export function skipNode(draft: SchedulerDraft, node: NodeState, by: string, rea
       restored: true,
     });
 }
+
+/** Whether a person skips a node that is skipped already, and says more than the last one. */
+const isOtherSkip = ({ skippedBy, skippedBecause }: NodeState, by: string, reason: string): boolean =>
+  skippedBy === 'scheduler' || (reason !== '' && (skippedBy !== by || skippedBecause !== reason));
 
 /** Skips the nodes that are silent for longer than their pool waits for them. */
 export function skipSilent(draft: SchedulerDraft): void {

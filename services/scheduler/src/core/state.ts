@@ -94,6 +94,8 @@ export interface NodeState {
   readonly deferred: string | undefined;
   readonly retry: Retry | undefined;
   readonly skippedBy: string | undefined;
+  /** Why it was skipped last; empty if nobody said. */
+  readonly skippedBecause: string;
   /** The config that needs a reboot on this node, because its last lease was escalated. */
   readonly escalated: string | undefined;
   /** How it differs from its config in force, and when (RFC 3339) it first reported drift; undefined without drift. */
@@ -389,6 +391,7 @@ export const unknownNode = (node: string): NodeState => ({
   deferred: undefined,
   retry: undefined,
   skippedBy: undefined,
+  skippedBecause: '',
   escalated: undefined,
   drift: undefined,
   failingProbes: [],

@@ -40,6 +40,20 @@ describe('pause', () => {
     expect(s.answers).toMatchObject([{ ok: true, body: { paused: true } }]);
   });
 
+  it('for another reason is shown with that one, also before the rollout starts', () => {
+    const s = fleetOf('n0');
+    s.given(accepted('c1'));
+    const pauses = (reason: string) => s.asks({ op: 'rollout.pause', change: 'c1', by: 'me', reason });
+    pauses('lunch');
+    expect(pauses('lunch')).toEqual([]);
+    expect(linesOf(pauses('a fire'), 'reason')).toEqual(['rollout.paused a fire']);
+    s.given(renderedChange('c1', leading(['n0'], 'old', 'new')), validated('c1'));
+    s.when();
+    expect(s.why('n0')).toMatchObject({ because: 'paused', text: 'c1 is paused by me: a fire' });
+    expect([pauses(''), linesOf(pauses('no fire'))]).toEqual([[], ['rollout.paused']]);
+    expect(s.why('n0').text).toBe('c1 is paused by me: no fire');
+  });
+
   it('before the start pauses the rollout when it starts', () => {
     const s = fleetOf('n0');
     s.given(accepted('c1'));
@@ -149,6 +163,18 @@ describe('abort', () => {
     s.aborts('c1');
     expect(s.aborts('c1')).toEqual([]);
     expect(s.answers).toMatchObject([{ ok: true, body: { aborted: true } }]);
+  });
+
+  it('for another reason is shown with that one, until everything is rolled back', () => {
+    const s = fleetOf('n0');
+    s.rolls('c1', ['n0']);
+    s.aborts('c1');
+    const aborts = (reason: string) => s.asks({ op: 'rollout.abort', change: 'c1', by: 'me', reason });
+    expect([aborts('enough'), aborts('')]).toEqual([[], []]);
+    expect(linesOf(aborts('wrong file'), 'reason')).toEqual(['rollout.aborted aborted by me: wrong file']);
+    expect(s.view('rollouts', 'c1')).toMatchObject({ reason: 'aborted by me: wrong file' });
+    s.leaseEnds('n0', 'failed');
+    expect(aborts('too late')).toEqual([]);
   });
 
   it('of a paused rollout rolls it back', () => {

@@ -86,6 +86,19 @@ describe('a unit that another tool takes for a node', () => {
   });
 });
 
+describe('a node that its owner takes again', () => {
+  it('is taken for the new reason, and keeps the old one if none is given', () => {
+    const s = new Shared(2, 'n0');
+    s.takes('n0');
+    expect(linesOf(s.takes('n0', { reason: 'a new disk' }), 'owner', 'reason')).toEqual([
+      'node.taken kured a new disk',
+    ]);
+    expect(s.status('n0').taken).toMatchObject({ owner: 'kured', reason: 'a new disk', forMs: 0 });
+    expect(s.takes('n0', { reason: '' })).toEqual([]);
+    expect(linesOf(s.takes('n0', { reason: '', forMs: MINUTE }), 'reason')).toEqual(['node.taken a new disk']);
+  });
+});
+
 describe('a unit that is taken for a limited time', () => {
   const HALF_HOUR = 30 * MINUTE;
 

@@ -30,9 +30,10 @@ export function takeUnit(
         `the budget of pool ${node.pool} is used up: ${unavailable.size} unavailable, ${budget} allowed: ${holdersText(draft.state, [...unavailable])}`,
       );
   }
+  const why = reason === '' ? (node.taken?.reason ?? '') : reason;
   // The owner may extend the time, or take the node for good: that is a new fact, and the time starts over.
-  if (node.taken === undefined || node.taken.forMs !== forMs || forMs > 0)
-    draft.emit({ type: 'node.taken', node: name, pool: node.pool, owner, reason, by, forMs });
+  if (node.taken === undefined || node.taken.forMs !== forMs || forMs > 0 || node.taken.reason !== why)
+    draft.emit({ type: 'node.taken', node: name, pool: node.pool, owner, reason: why, by, forMs });
   return answered({ node: name, pool: node.pool, owner, taken: true });
 }
 

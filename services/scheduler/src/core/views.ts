@@ -16,6 +16,9 @@ import { isOpen, type Lease } from './lease.js';
 import { appliedIn, EMPTY_TALLY, nodeOf, poolPolicy, type NodeState, type State, type TakenUnit } from './state.js';
 import { takenText, unavailableText } from './want.js';
 
+/** Who paused a change and why, as views show it. */
+export const pausedText = (by: string, reason: string): string => `by ${by}${reason === '' ? '' : `: ${reason}`}`;
+
 type Body<T> = Omit<T, 'ledger'>;
 /**
  * How many unavailable nodes the value of a pool names. There can be many, and the value is written in each turn, so it

@@ -39,7 +39,8 @@ export function why(state: State, node: NodeState, nowMs: number): Why {
     return { ...base, because: 'unavailable', text: `${unavailable}; it gets no lease until its applier can use it` };
   if (skippedBy !== undefined) {
     const silent = node.silent ? 'it is silent, and ' : '';
-    const text = `${silent}skipped by ${skippedBy} until it reports again or its rollout ends`;
+    const because = node.skippedBecause === '' ? '' : ` (${node.skippedBecause})`;
+    const text = `${silent}skipped by ${skippedBy}${because} until it reports again or its rollout ends`;
     return { ...base, because: 'skipped', text };
   }
   if (node.silent) return { ...base, because: 'silent', text: 'it is silent: it gets no lease until it reports again' };

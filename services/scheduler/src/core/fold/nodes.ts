@@ -64,8 +64,8 @@ export const NODE_FACTS: FactTable<State> = {
     const retry = change === '' && node.lease === undefined ? laterThan(node, entry.readMs) : node.retry;
     patchNode(state, name, entry, { deferred: reason, retry });
   },
-  'node.skipped': (state, { node, by }, entry) => {
-    patchNode(state, node, entry, { skippedBy: by });
+  'node.skipped': (state, { node, by, reason }, entry) => {
+    patchNode(state, node, entry, { skippedBy: by, skippedBecause: reason });
     // What the scheduler skips was deferred for a reason that says more.
     if (by !== 'scheduler') deferAgain(state, node, entry, skippedText(by));
     stopStalling(state, node);

@@ -2,6 +2,7 @@ import { viewKey, type Entry, type FactTable } from '#libs/engine';
 import type { FactOf } from '#libs/contracts';
 import { putNode } from '../indexes.js';
 import { nodeOf, targetKey, type Change, type Rollout, type State } from '../state.js';
+import { pausedText } from '../views.js';
 import { patchChange, patchRollout, drop, leftRollout, repool } from './patches.js';
 
 /** How facts about rollouts change the fold. */
@@ -9,10 +10,7 @@ export const ROLLOUT_FACTS: FactTable<State> = {
   'rollout.started': start,
   'rollout.superseded': supersede,
   'rollout.paused': (state, { change, by, reason }, entry) =>
-    pause(state, change, entry, {
-      paused: true,
-      pausedBecause: `by ${by}${reason === '' ? '' : `: ${reason}`}`,
-    }),
+    pause(state, change, entry, { paused: true, pausedBecause: pausedText(by, reason) }),
   'rollout.resumed': (state, { change }, entry) =>
     pause(state, change, entry, { paused: false, pausedBecause: undefined }),
   'rollout.aborted': (state, { change, reason }, { sequence }) => {
