@@ -148,6 +148,7 @@ describe('JSON of facts', () => {
           bootId: 'b',
           reportSequence: 4,
           notUndone: [],
+          leftovers: [],
         },
       };
     if (type === 'node.drain.stopped') return { outcome: 'deferred' };

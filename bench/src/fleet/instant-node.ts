@@ -185,6 +185,7 @@ export class InstantNode {
       differences: [],
       failingProbes: [],
       notUndone: [],
+      leftovers: [],
       needsRestart: false,
       step: '',
       ...fields,

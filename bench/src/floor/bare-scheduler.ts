@@ -219,7 +219,17 @@ function endFacts(report: NodeReport, { node, lease, to }: Work): readonly NewFa
       because: 'applied',
       reason: '',
       restored: true,
-      report: { incarnation, nonce, seq, hash: '', verdict: '', bootId: '', reportSequence: 1, notUndone: [] },
+      report: {
+        incarnation,
+        nonce,
+        seq,
+        hash: '',
+        verdict: '',
+        bootId: '',
+        reportSequence: 1,
+        notUndone: [],
+        leftovers: [],
+      },
       released: true,
     },
   ];
@@ -273,6 +283,7 @@ function statusView(
     driftedSince: '',
     failingProbes: [],
     notUndone: [],
+    leftovers: [],
     skipped: '',
     change: CHANGE,
   };

@@ -208,6 +208,7 @@ class HistoryWriter {
           bootId: '',
           reportSequence: ++this.reportSequence,
           notUndone: [],
+          leftovers: [],
         },
         released: true,
       },
@@ -233,6 +234,7 @@ class HistoryWriter {
       differences: [],
       reportSequence: ++this.reportSequence,
       notUndone: [],
+      leftovers: [],
     };
   }
 
@@ -265,6 +267,7 @@ class HistoryWriter {
       differences: [],
       failingProbes: [],
       notUndone: [],
+      leftovers: [],
       needsRestart: false,
       step: '',
       ...fields,

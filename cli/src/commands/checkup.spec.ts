@@ -96,7 +96,15 @@ describe('the doctor', () => {
   });
 
   test('counts a failed rollback and drift as problems, and does not call a fleet with notes perfect', () => {
-    const fine = { restored: true, deferred: '', incompatible: false, drifted: [], failingProbes: [], notUndone: [] };
+    const fine = {
+      restored: true,
+      deferred: '',
+      incompatible: false,
+      drifted: [],
+      failingProbes: [],
+      notUndone: [],
+      leftovers: [],
+    };
     const status = { ...fine, node: 'n1', incarnation: 1 };
     const closing = (change: object): string =>
       checkupScreen(checkUp(well, [nodeView('n1')], [], [{ ...status, ...change } as unknown as StatusView]), PLAIN)
@@ -136,6 +144,12 @@ describe('the doctor', () => {
         '                       → see sluice why n1',
         '',
         '1 problem found.',
+      ),
+    );
+    expect(closing({ leftovers: ['KubeObjects/a: Thing/x: it is still being deleted'] })).toContain(
+      text(
+        '· left over            what was deleted is still there on 1 node: n1',
+        '                       → see sluice why n1',
       ),
     );
     expect(closing({ notUndone: ['Exec/x', 'Exec/y'] })).toBe(

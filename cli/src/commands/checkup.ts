@@ -298,6 +298,7 @@ function behind(nodes: readonly NodeView[], statuses: readonly StatusView[]): Ch
     ...unavailable(statuses.filter(({ node }) => !gone.has(node))),
     ...unhealthy(statuses.filter(({ node }) => !gone.has(node))),
     ...notUndone(statuses.filter(({ node }) => !gone.has(node))),
+    ...of(note, 'left over', 'what was deleted is still there on NODES', ({ leftovers }) => leftovers.length > 0),
     ...of(note, 'deferred', 'NODES will get the config later', ({ deferred }) => deferred !== ''),
     ...of(note, 'incompatible', 'the committed config is incompatible with NODES', (status) => status.incompatible),
   ];

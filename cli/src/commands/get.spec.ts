@@ -57,7 +57,15 @@ describe('a node that did not answer by the deadline of its lease', () => {
 
 test('get nodes shows everything that is wrong with a node', async () => {
   const node = { state: 'ready', labels: {}, unavailable: '', since: '', version: '' };
-  const fine = { restored: true, deferred: '', incompatible: false, drifted: [], failingProbes: [], notUndone: [] };
+  const fine = {
+    restored: true,
+    deferred: '',
+    incompatible: false,
+    drifted: [],
+    failingProbes: [],
+    notUndone: [],
+    leftovers: [],
+  };
   const views = {
     nodes: {
       ...Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [name, [{ ...node, node: name }]])),

@@ -28,6 +28,7 @@ const settled = (about: Partial<FactOf<'node.lease.settled'>>, report?: Partial<
           bootId: '',
           reportSequence: 9,
           notUndone: [],
+          leftovers: [],
           ...report,
         },
       }),
@@ -43,6 +44,7 @@ const common = {
   differences: [],
   reportSequence: 9,
   notUndone: [],
+  leftovers: [],
 };
 
 describe('the report that a fact contains', () => {

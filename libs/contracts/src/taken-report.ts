@@ -11,7 +11,7 @@ export function takenReport(fact: Fact): Omit<FactOf<'node.reported'>, 'type' | 
     reason,
     restored,
     because,
-    report: { incarnation, nonce, seq, hash, verdict, bootId, reportSequence, notUndone, untouched, unavailable },
+    report: { incarnation, nonce, seq, hash, verdict, bootId, reportSequence, notUndone, ...more },
   } = fact;
   const outcome = because === 'escalated' ? 'failed' : verdict === '' && isVerdict(because) ? because : verdict;
   const report = outcome === '' || outcome === 'refused' ? 'announced' : outcome;
@@ -31,8 +31,9 @@ export function takenReport(fact: Fact): Omit<FactOf<'node.reported'>, 'type' | 
     differences: [],
     notUndone,
     reportSequence,
-    ...(untouched === undefined ? {} : { untouched }),
-    ...(unavailable === undefined ? {} : { unavailable }),
+    leftovers: more.leftovers,
+    ...(more.untouched === undefined ? {} : { untouched: more.untouched }),
+    ...(more.unavailable === undefined ? {} : { unavailable: more.unavailable }),
   };
 }
 

@@ -160,6 +160,7 @@ const FIELD_KINDS: Readonly<Partial<Record<keyof NodeReport, ReportKind>>> = {
   differences: 'drifted',
   failingProbes: 'probed',
   notUndone: 'failed',
+  leftovers: 'announced',
   needsRestart: 'failed',
   step: 'progress',
 };

@@ -86,6 +86,7 @@ export const reported = (node: string, reportSequence: number): NewFactOf<'node.
   fresh: false,
   differences: [],
   notUndone: [],
+  leftovers: [],
   reportSequence,
 });
 
@@ -108,6 +109,7 @@ const statusOf = (node: string, seq: number, skipped: string): Omit<StatusView, 
   driftedSince: '',
   failingProbes: [],
   notUndone: [],
+  leftovers: [],
   skipped,
   change: '',
 });

@@ -52,6 +52,7 @@ const report: NodeReport = {
   differences: [],
   failingProbes: [],
   notUndone: [],
+  leftovers: [],
   needsRestart: false,
   step: '',
 };

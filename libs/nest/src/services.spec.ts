@@ -69,6 +69,7 @@ describe('a service with Nest', () => {
     differences: [],
     failingProbes: [],
     notUndone: [],
+    leftovers: [],
     needsRestart: false,
     step: '',
   });

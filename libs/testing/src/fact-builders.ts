@@ -118,6 +118,7 @@ export const report = (node: string, hash: string, more: Partial<NodeReport> = {
   differences: [],
   failingProbes: [],
   notUndone: [],
+  leftovers: [],
   needsRestart: false,
   step: '',
   ...more,

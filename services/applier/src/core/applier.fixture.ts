@@ -87,7 +87,14 @@ export class Bench {
       );
     // A spec that sets `slowDriftChecks` says itself when the check ends.
     if (step.do === 'start-drift-check' && !this.slowDriftChecks)
-      this.hear({ kind: 'compared', round: step.round, differences: this.machine.drift(step) });
+      this.hear({
+        kind: 'compared',
+        round: step.round,
+        differences: this.machine.drift(step),
+        ...(step.leaving.length === 0 || this.machine.isGone
+          ? {}
+          : { left: this.machine.leftToOthers(step.leaving).left }),
+      });
     return step;
   }
 

@@ -3,12 +3,24 @@ import { dueProbes, failingProbes } from './health.js';
 import { actStep } from './actions.js';
 import { degradedUntil, failingActions, lastingFailures, pendingOf, stillFailing } from './failing-actions.js';
 import { leaseDemand } from './leases.js';
+import { leavingItems } from './leaving.js';
 import { nameOf } from './journal.js';
 import { itemStep, type Step } from './ports.js';
 import { entriesWithObject, forgottenOf, stillManaged, planTo } from './plan.js';
 import { undone } from './preparation.js';
-import { announce, boundedProbes, drifted, isTooHigh, lost, repaired, probed, reborn, remade } from './reports.js';
-import { hasForgotten, inHand, isShown, isUntold, type State } from './state.js';
+import {
+  announce,
+  boundedProbes,
+  drifted,
+  isTooHigh,
+  isUntold,
+  lost,
+  repaired,
+  probed,
+  reborn,
+  remade,
+} from './reports.js';
+import { hasForgotten, inHand, isShown, type State } from './state.js';
 import { restoreStep, needsReboot, whatIsWrong } from './rollback.js';
 
 const LONGEST_WAIT_MS = 60_000;
@@ -103,7 +115,8 @@ function driftStep(state: State, nowMs: number): Step | undefined {
   if (config === undefined) return loadStep(state, nowMs);
   const { originals } = journal;
   const checks = { config, from: config, originals };
-  return { do: 'start-drift-check', items: planTo(config, originals, kinds), checks, round };
+  const items = planTo(config, originals, kinds);
+  return { do: 'start-drift-check', items, checks, leaving: leavingItems(journal), round };
 }
 
 /** Runs the probes of the config in force at their intervals. A degraded node does not fully have that config. */

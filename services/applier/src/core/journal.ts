@@ -29,6 +29,8 @@ export interface Journal {
   readonly work: Work | undefined;
   /** What existed before Sluice first managed it, by resource. */
   readonly originals: Originals;
+  /** What Sluice has deleted and was still there when that was last looked at. */
+  readonly leaving?: LeavingResources | undefined;
   /**
    * The hash of the config that this node had confirmed, according to its status, when this journal turned out to be
    * older, or new: what that config put on the node is not an original. Until the next change is applied.
@@ -221,7 +223,14 @@ export interface Original {
   readonly isOwn?: true;
   /** `was` contains only what the entry of the resource does not say. The entry is applied first. */
   readonly entryFirst?: boolean;
+  /** The entry that manages it, as `Kind/name`. Only of kinds that other programs carry out. */
+  readonly of?: string;
 }
+/** A resource that no config manages any more, and why it is still there. */
+export interface Leaving extends Original {
+  readonly how: string;
+}
+export type LeavingResources = Readonly<Record<string, Leaving>>;
 export type Originals = Readonly<Record<string, Original>>;
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 

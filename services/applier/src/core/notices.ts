@@ -32,7 +32,9 @@ export function hear(state: State, notice: Notice, nowMs: number): State {
     }
     case 'compared': {
       const isLate = notice.round !== memory.drift.round || !memory.drift.isRunning;
-      return isLate ? state : driftChecked(state, notice.differences, nowMs);
+      if (isLate) return state;
+      const { left = memory.drift.left } = notice;
+      return driftChecked(remember(state, { drift: { ...memory.drift, left } }), notice.differences, nowMs);
     }
     case 'answers':
       return remember(state, {

@@ -94,3 +94,90 @@ it('an applier that is killed while a removal, or a rollback, waits goes on with
     expect(bench.last).toMatchObject({ verdict: to === B ? 'invalid' : 'applied', reason, restored: true });
   }
 });
+
+describe('what is still there after it was deleted', () => {
+  const LEFT = ['File/a: it is still being deleted'];
+  const isThere = (bench: Bench): void => {
+    bench.machine.leftToOthers = (items) => {
+      bench.nowMs += 1_000;
+      const keys = items.flatMap((item) => (item.do === 'restore' ? [item.key] : []));
+      const left = Object.fromEntries(keys.map((key) => [key, 'it is still being deleted']));
+      return { what: Object.values(left), isOver: false, left };
+    };
+  };
+  const isGone = (bench: Bench): void => {
+    bench.machine.leftToOthers = () => ({ what: [], isOver: false, left: {} });
+  };
+  const deleted = (): Bench => {
+    const bench = scene();
+    isThere(bench);
+    bench.grant({ lease: 'l2', hash: NONE, from: A });
+    bench.settle();
+    return bench;
+  };
+  const leftovers = (bench: Bench) => bench.bus.reports.map((report) => report.leftovers);
+
+  it('is in each report, until a drift check finds that it is gone', () => {
+    const bench = deleted();
+    expect(bench.last).toMatchObject({ kind: 'applied', leftovers: LEFT });
+    bench.pass(600_000);
+    bench.restart();
+    bench.pass(600_000);
+    bench.hear({ kind: 'unavailable', reason: 'no answer' });
+    bench.settle();
+    expect(bench.last).toMatchObject({ unavailable: 'no answer', leftovers: LEFT });
+    bench.hear({ kind: 'answers' });
+    bench.settle();
+    const before = leftovers(bench).length;
+    isGone(bench);
+    bench.pass(120_000);
+    expect(leftovers(bench).slice(before)).toEqual([[]]);
+    expect(bench.state.journal.leaving).toBeUndefined();
+  });
+
+  it('counts as still there as long as nobody could look', () => {
+    const bench = scene();
+    bench.machine.leftToOthers = () => ({ what: ['no answer'], isOver: true });
+    bench.grant({ lease: 'l2', hash: NONE, from: A });
+    bench.settle();
+    const unseen = ['File/a: nobody has looked yet whether it is gone'];
+    expect(bench.last).toMatchObject({ kind: 'applied', leftovers: unseen });
+    bench.pass(600_000);
+    expect(bench.last).toMatchObject({ kind: 'applied', leftovers: unseen });
+    isThere(bench);
+    bench.pass(120_000);
+    expect(bench.last).toMatchObject({ kind: 'announced', leftovers: LEFT });
+  });
+
+  it('is not left any more once a config manages it again', () => {
+    const bench = deleted();
+    bench.grant({ lease: 'l3', hash: A, from: NONE });
+    bench.settle();
+    expect(bench.last).toMatchObject({ kind: 'applied', lease: 'l3', leftovers: [] });
+  });
+
+  it('stays in the reports of later leases', () => {
+    const bench = deleted();
+    bench.config('c', [file('/c', 'x')]);
+    bench.machine.notReady = () => ({ fault: 'node', reason: '/c has failed' });
+    bench.grant({ lease: 'l3', hash: hash('c'), from: NONE });
+    bench.settle();
+    const more = 'File/c: it is still being deleted';
+    expect(bench.last).toMatchObject({ kind: 'failed', lease: 'l3', leftovers: [...LEFT, more] });
+  });
+
+  it('is named once per fragment, and at most 20 times', () => {
+    const bench = scene();
+    isThere(bench);
+    const many = Array.from({ length: 30 }, (_, i) => file(`/f${10 + i}`, 'x'));
+    const parts = ['x', 'y', 'z'].map((part) => ({ ...file(`/b${part}`, 'x'), name: `b: ${part}` }));
+    bench.config('c', [...parts, ...many]);
+    bench.grant({ lease: 'l2', hash: hash('c'), from: A });
+    bench.settle();
+    bench.grant({ lease: 'l3', hash: NONE, from: hash('c') });
+    bench.settle();
+    const found = bench.last?.leftovers ?? [];
+    expect([found.length, found.at(-1)]).toEqual([20, expect.stringMatching(/^… and \d+ more$/)]);
+    expect(found).toContain('File/b: x: it is still being deleted; and 2 more of it');
+  });
+});

@@ -193,6 +193,8 @@ export type Step =
       readonly do: 'start-drift-check';
       readonly items: readonly Item[];
       readonly checks: EntryContext;
+      /** What was deleted: whether it is still there. */
+      readonly leaving: readonly Item[];
       readonly round: number;
     }
   /** Deletes configs and contents that nothing refers to any more. No other step depends on it. */
@@ -229,6 +231,16 @@ export interface ProbeResult {
   /** The target does not answer, so it is unknown whether the probe fails. */
   readonly unreachable?: true;
 }
+/** What another program has not done yet. */
+export interface LeftToOthers {
+  /** What is waited for, and why. */
+  readonly what: readonly string[];
+  /** Waiting for it is of no use. */
+  readonly isOver: boolean;
+  /** By key: what was removed and is still there, also if that is not waited for, and why. Absent: it is not known. */
+  readonly left?: Left;
+}
+export type Left = Readonly<Record<string, string>>;
 /** Why something was not done. `content`: the node rejects the config, and would reject it again. */
 export type Refusal = Pick<Failure, 'fault' | 'reason'>;
 
@@ -270,8 +282,7 @@ export interface Outcomes {
   settle: void;
   /** What is not ready yet, and why. A refusal if something has failed. */
   'await-ready': Refusal | readonly string[];
-  /** What is not done yet, and why. `isOver`: waiting for it is of no use. */
-  'await-others': { readonly what: readonly string[]; readonly isOver: boolean };
+  'await-others': LeftToOthers;
   compare: readonly Difference[];
   'start-drift-check': void;
   tidy: void;
@@ -296,8 +307,13 @@ export type Notice =
   | { readonly kind: 'status'; readonly status: StatusView }
   | { readonly kind: 'connected' }
   | { readonly kind: 'probed'; readonly round: number; readonly results: readonly ProbeResult[] }
-  /** Without differences, the drift check has failed. */
-  | { readonly kind: 'compared'; readonly round: number; readonly differences?: readonly Difference[] }
+  /** Without differences, the drift check has failed. `left`: what was deleted and is still there, if that is known. */
+  | {
+      readonly kind: 'compared';
+      readonly round: number;
+      readonly differences?: readonly Difference[];
+      readonly left?: Left | undefined;
+    }
   /** The target answers again and can be used, after a time in which it could not. */
   | { readonly kind: 'answers' }
   /** The target does not answer, or is not ready. */

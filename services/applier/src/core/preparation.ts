@@ -12,6 +12,7 @@ import {
   type Failure,
   type Journal,
 } from './journal.js';
+import { namedOriginals } from './leaving.js';
 import { checkBefore, probesBefore } from './probing.js';
 import { claimedTwice, entriesWithObject, inOrder, notAmong, planTo } from './plan.js';
 import { guardStep, type Item, type Step } from './ports.js';
@@ -110,7 +111,11 @@ export function preparingStep(state: State, preparation: Preparation, nowMs: num
     ...(preparation.snapshot === undefined ? {} : { before: preparation.snapshot }),
     ...escalated,
   });
-  return { do: 'write-journal', journal: { ...journal, originals, work } };
+  const configs = [inHand(state, journal.inForce) ?? EMPTY_CONFIG, config];
+  return {
+    do: 'write-journal',
+    journal: { ...journal, originals: namedOriginals(originals, configs, kinds), work },
+  };
 }
 
 function checkStep(state: State, lease: LeaseView, config: Config, untilMs: number): Step {

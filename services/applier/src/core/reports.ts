@@ -12,10 +12,12 @@ import {
   nameOf,
   type LeaseResult,
   type Journal,
+  type LeavingResources,
   type Originals,
   type PendingActions,
   type OwnReport,
 } from './journal.js';
+import { leavingIn, leftoversOf } from './leaving.js';
 import { nextNonce, type State } from './state.js';
 
 /** The extra fields of a report. */
@@ -126,6 +128,7 @@ const SEQS_PER_BOOT = 1_000;
 
 function withReport(state: State, journal: Journal, kind: ReportKind, extra: Extra): Journal {
   const { self, memory } = state;
+  const leaving = leavingIn(state, journal);
   const isFirst = journal.report !== undefined && journal.report.bootId !== memory.bootId;
   const seq = journal.seq + (isFirst ? SEQS_PER_BOOT : 1);
   const dealt = journal.lastDealt;
@@ -158,14 +161,28 @@ function withReport(state: State, journal: Journal, kind: ReportKind, extra: Ext
     differences: boundedList(extra.differences ?? []),
     failingProbes: boundedProbes(extra.failingProbes ?? []),
     notUndone: boundedList(dealt?.notUndone ?? []),
+    leftovers: boundedLeftovers(leaving),
     ...(dealt?.untouched === undefined ? {} : { untouched: dealt.untouched }),
     ...(memory.unavailable === undefined ? {} : { unavailable: memory.unavailable }),
   };
-  return { ...journal, seq, report };
+  return { ...journal, seq, report, leaving: Object.keys(leaving).length === 0 ? undefined : leaving };
+}
+
+/** Whether the target can be used, or what is left on it, differs from what the last report says. */
+export function isUntold(state: State): boolean {
+  const { report } = state.journal;
+  if (report === undefined) return false;
+  const leftovers = boundedLeftovers(leavingIn(state, state.journal));
+  return (
+    report.unavailable !== state.memory.unavailable ||
+    JSON.stringify(report.leftovers ?? []) !== JSON.stringify(leftovers)
+  );
 }
 
 /** A report must fit into a message and stay readable: texts are on one line, and longer parts are marked as cut. */
 const MOST_ITEMS = 100;
+/** Every report has them. */
+const MOST_LEFTOVERS = 20;
 const MOST_ITEM_CHARS = 256;
 const MOST_REASON_CHARS = 4_096;
 
@@ -181,11 +198,14 @@ export const boundedReason = (reason: string): string => cut(reason, MOST_REASON
 export const boundedUnavailable = (reason: string): string => cut(reason, MOST_ITEM_CHARS) || 'it does not answer';
 
 /** At most 100 items of at most 256 characters. The last item says how many more there are. */
-export function boundedList(items: readonly string[]): readonly string[] {
-  if (items.length <= MOST_ITEMS) return items.map((item) => cut(item, MOST_ITEM_CHARS));
-  const shown = items.slice(0, MOST_ITEMS - 1).map((item) => cut(item, MOST_ITEM_CHARS));
+export function boundedList(items: readonly string[], most = MOST_ITEMS): readonly string[] {
+  if (items.length <= most) return items.map((item) => cut(item, MOST_ITEM_CHARS));
+  const shown = items.slice(0, most - 1).map((item) => cut(item, MOST_ITEM_CHARS));
   return [...shown, restOfDrift(items.length - shown.length)];
 }
+
+const boundedLeftovers = (leaving: LeavingResources): readonly string[] =>
+  boundedList(leftoversOf(leaving), MOST_LEFTOVERS);
 
 /** At most 100 probes, with reasons of at most 256 characters. */
 export const boundedProbes = (probes: readonly FailingProbe[]): readonly FailingProbe[] =>

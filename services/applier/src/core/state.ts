@@ -18,7 +18,7 @@ import {
   type Originals,
   type Scope,
 } from './journal.js';
-import type { Difference, Kinds, ProbeResult } from './ports.js';
+import type { Difference, Kinds, Left, LeftToOthers, ProbeResult } from './ports.js';
 
 /** The state of an applier: its journal, which is on disk, and its memory, which is lost at kill -9. */
 export interface State {
@@ -124,6 +124,8 @@ export interface Drift {
   /** Found by the last check, and not yet reported. */
   readonly latest: readonly string[] | undefined;
   readonly reported: readonly string[] | undefined;
+  /** What was deleted and was still there at the last check; undefined until that was looked at. */
+  readonly left: Left | undefined;
 }
 
 /** What was gathered for a lease before anything changes. */
@@ -180,9 +182,7 @@ export interface Progress {
   /** What was not ready when it was last looked at; undefined if that was not done yet. */
   readonly waitsFor: { readonly what: readonly string[]; readonly atMs: number } | undefined;
   /** What another program had not done when that was last looked at, and how long it is waited for. */
-  readonly leftToOthers:
-    | { readonly what: readonly string[]; readonly isOver: boolean; readonly untilMs: number }
-    | undefined;
+  readonly leftToOthers: (LeftToOthers & { readonly untilMs: number }) | undefined;
   readonly differences: readonly Difference[] | undefined;
   readonly probes: readonly ProbeResult[] | undefined;
   /** The probes that may fail after the change. */
@@ -289,6 +289,7 @@ export const uncheckedDrift = (round: number, dueMs: number): Drift => ({
   dueMs,
   latest: undefined,
   reported: undefined,
+  left: undefined,
 });
 
 /** How long to wait before answering a lease that still looks open: the view may only lag. */
@@ -354,10 +355,6 @@ export function isShown(state: State): boolean {
     status.seq >= journal.seq
   );
 }
-
-/** Whether the target can be used, or why it cannot, differs from what the last report says. */
-export const isUntold = ({ journal, memory }: State): boolean =>
-  journal.report !== undefined && journal.report.unavailable !== memory.unavailable;
 
 /** After a newer status: if it is the first that shows a report of this boot, leases are read again. */
 export function noteStatus(state: State, nowMs: number): State {

@@ -6,6 +6,7 @@ const STEP: StepOf<'start-drift-check'> = {
   do: 'start-drift-check',
   items: [],
   checks: { config: { fragments: [] }, from: { fragments: [] }, originals: {} },
+  leaving: [],
   round: 3,
 };
 const steps = (): ResourceSteps =>

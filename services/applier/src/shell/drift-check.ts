@@ -1,4 +1,4 @@
-import type { Difference, Log, Notice, StepOf } from '../core/index.js';
+import type { Difference, Left, Log, Notice, StepOf } from '../core/index.js';
 import type { ResourceSteps } from './resource-steps.js';
 
 /** Longer than any call that cannot be ended. A process that waits for a disk in the kernel may never end. */
@@ -12,9 +12,9 @@ export class DriftCheck {
   /** Starts it. Its result is told as a notice. */
   constructor(step: StepOf<'start-drift-check'>, resources: ResourceSteps, tell: (notice: Notice) => void, log: Log) {
     const { round } = step;
-    const ended = (differences?: readonly Difference[]): void =>
-      tell({ kind: 'compared', round, ...(differences === undefined ? {} : { differences }) });
-    this.running = resources.checkDrift(step, this.ending.signal).then(ended, (error: Error) => {
+    const ended = (found: Pick<Notice & { readonly kind: 'compared' }, 'differences' | 'left'> = {}): void =>
+      tell({ kind: 'compared', round, ...found });
+    this.running = check(step, resources, this.ending.signal).then(ended, (error: Error) => {
       log.error({ error: error.message }, 'the drift check failed; trying again');
       ended();
     });
@@ -30,4 +30,16 @@ export class DriftCheck {
     await Promise.race([this.running, new Promise((resolve) => (timer = setTimeout(resolve, ENDED_MS)))]);
     clearTimeout(timer);
   }
+}
+
+async function check(
+  step: StepOf<'start-drift-check'>,
+  resources: ResourceSteps,
+  ending: AbortSignal,
+): Promise<{ readonly differences: readonly Difference[]; readonly left: Left | undefined }> {
+  const differences = await resources.checkDrift(step, ending);
+  if (step.leaving.length === 0 || ending.aborted) return { differences, left: undefined };
+  // It looks once.
+  const { left } = await resources.awaitOthers({ items: step.leaving, untilMs: 0 });
+  return { differences, left };
 }

@@ -6,6 +6,8 @@ import {
   type Difference,
   type EntryContext,
   type Item,
+  type Left,
+  type LeftToOthers,
   type Original,
   type Originals,
   type Outcomes,
@@ -200,7 +202,7 @@ export class ResourceSteps {
   }
 
   /** If it cannot be read, that ends the wait, and fails nothing. */
-  async awaitOthers({ items, untilMs }: StepOf<'await-others'>): Promise<Outcomes['await-others']> {
+  async awaitOthers({ items, untilMs }: Omit<StepOf<'await-others'>, 'do'>): Promise<Outcomes['await-others']> {
     const byKind = Map.groupBy(items, (item) => (item.do === 'apply' ? item.entry.kind : item.original.kind));
     const outcomes: Outcomes['await-others'][] = [];
     const refusal = await refused('', async () => {
@@ -210,9 +212,7 @@ export class ResourceSteps {
       }
     });
     if (refusal !== undefined) return { what: [refusal.reason], isOver: true };
-    // It is of use as long as any of them may be done.
-    const open = outcomes.filter(({ what }) => what.length > 0);
-    return { what: open.flatMap(({ what }) => what), isOver: open.length > 0 && open.every(({ isOver }) => isOver) };
+    return together(outcomes);
   }
 
   async compare({
@@ -315,6 +315,16 @@ export class ResourceSteps {
     if (backend === undefined) throw new RefusedError('node', `this node does not support kind ${kind}`);
     return backend;
   }
+}
+
+/** What several backends, or places, have left. Waiting is of use as long as any of them may be done. */
+export function together(outcomes: readonly LeftToOthers[]): LeftToOthers {
+  const open = outcomes.filter(({ what }) => what.length > 0);
+  return {
+    what: open.flatMap(({ what }) => what),
+    isOver: open.length > 0 && open.every(({ isOver }) => isOver),
+    left: Object.assign({}, ...outcomes.map(({ left }) => left)) as Left,
+  };
 }
 
 /** The config is not to blame. */

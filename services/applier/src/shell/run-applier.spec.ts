@@ -484,11 +484,13 @@ it('does not say that a command was not undone if it could not be started', asyn
   expect(await run('/none')).toMatchObject({
     kind: 'failed',
     notUndone: [],
+    leftovers: [],
     reason: 'Exec/e: /none could not be run (spawn /none ENOENT)',
   });
   expect(await run('true', 'x'.repeat(200_000))).toMatchObject({
     kind: 'failed',
     notUndone: [],
+    leftovers: [],
     reason: 'Exec/e: true could not be run (spawn E2BIG)',
   });
   expect(await run('')).toMatchObject({

@@ -422,6 +422,7 @@ export function takeReports(bus: MemoryBus): void {
       incompatibleReasons: [],
       drifted: report.kind === 'drifted' ? report.differences : [],
       driftedSince: '',
+      leftovers: report.leftovers,
       failingProbes:
         report.kind === 'applied' || report.kind === 'probed' ? report.failingProbes : (known?.failingProbes ?? []),
       notUndone: report.notUndone,

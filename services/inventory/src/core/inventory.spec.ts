@@ -152,6 +152,7 @@ describe('an announcement whose incarnation is far above the last one', () => {
           bootId: '',
           reportSequence: 7,
           notUndone: [],
+          leftovers: [],
         },
       }),
     );

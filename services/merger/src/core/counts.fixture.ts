@@ -20,8 +20,9 @@ export function ends(
   node: string,
   change: string,
   because: 'applied' | 'failed' | 'unknown',
-  hash = targetOf(m, node, change),
+  more: { readonly hash?: string; readonly leftovers?: readonly string[] } = {},
 ): NewFact {
+  const { hash = targetOf(m, node, change), leftovers = [] } = more;
   const { incarnation, nonce, seq } = report(node, hash);
   const had = m.state.inForce.get(node) ?? '';
   return factOf('node.lease.settled', {
@@ -46,6 +47,7 @@ export function ends(
             bootId: '',
             reportSequence: 1,
             notUndone: [],
+            leftovers,
           },
         }),
   });

@@ -74,7 +74,7 @@ describe('the counts of a fragment', () => {
     expect(text(m, 'b')).toBe('nodes 2, upToDate 2');
     m.given(leased(m, 'n0', 'c2', 'rollback'));
     expect(text(m, 'a')).toBe('nodes 2, upToDate 1, applying 1');
-    m.given(ends(m, 'n0', 'c2', 'applied', before), factOf('rollout.reverted', { change: 'c2' })).when();
+    m.given(ends(m, 'n0', 'c2', 'applied', { hash: before }), factOf('rollout.reverted', { change: 'c2' })).when();
     expect(counts(m, 'a')).toMatchObject({ text: 'nodes 2, upToDate 2', inSync: true, appliedGeneration: 1 });
   });
 

@@ -1,4 +1,4 @@
-import { fragmentId, type Fragment, type FragmentCounts, type FragmentView } from '#libs/contracts';
+import { fragmentId, isRestOfDrift, type Fragment, type FragmentCounts, type FragmentView } from '#libs/contracts';
 import { viewKey } from '#libs/engine';
 import { isNodeKind, leavesEveryNode, selects, type NodeSelector } from '#libs/manifests';
 import { valueUsersOf } from './bindings.js';
@@ -118,6 +118,7 @@ function counterOf(state: State): Counter {
 class Counter {
   private readonly classes: readonly Class[];
   private readonly holders: readonly Holders[];
+  private readonly leftovers: NodesByFragment;
   /** By fragment: the change that is being rolled out and applies or deletes it. */
   private readonly rolling = new Map<string, Change>();
   private readonly counts = new Map<string, FragmentCounts>();
@@ -132,6 +133,7 @@ class Counter {
   ) {
     this.classes = classesOf(state);
     this.holders = holdersOf(state);
+    this.leftovers = new NodesByFragment(state.leftovers, state.nodes);
     for (const name of state.openChanges) {
       const change = state.changes.get(name);
       if (change?.rollout === 'rolling' || change?.rollout === 'complete')
@@ -149,7 +151,7 @@ class Counter {
     return { ...NOWHERE, counts, rolling: rolling?.change ?? '', inSync, ...applied };
   }
 
-  /** Of a deleted fragment: it is left where a config may be in force that has it. */
+  /** Of a deleted fragment: it is left where a config may be in force that has it, or where a part of it is. */
   left(row: CommittedFragment): Reached {
     const { fragment } = row;
     if (!isNodeKind(fragment.kind)) return NOWHERE;
@@ -158,14 +160,16 @@ class Counter {
       const selector = selectorIn(this.state, row, holders);
       return selector === undefined ? [] : [{ holders, selector, text: JSON.stringify(selector) }];
     });
-    const key = [...selected.map(({ holders: { id }, text }) => `${id} ${text}`), selectorText(fragment)].join('\n');
-    const found = this.lefts.get(key) ?? this.leftOn(fragment, selected);
+    const leftovers = this.leftovers.of(fragmentId(fragment));
+    const keys = selected.map(({ holders: { id }, text }) => `${id} ${text}`);
+    const key = [...keys, leftovers.join(), selectorText(fragment)].join('\n');
+    const found = this.lefts.get(key) ?? this.leftOn(fragment, [...selected.flatMap(nodesIn), ...leftovers]);
     this.lefts.set(key, found);
     return { ...NOWHERE, ...found, removing: found.stillOn.length > 0 && leavesEveryNode(fragment) };
   }
 
-  private leftOn(fragment: Fragment, holders: readonly Selected[]): Left {
-    const left = [...new Set(holders.flatMap(nodesIn))].sort();
+  private leftOn(fragment: Fragment, holders: readonly string[]): Left {
+    const left = [...new Set(holders)].sort();
     const selected = nodesSelectedBy(this.state, fragment);
     const others = left.filter((node) => !selected.has(node));
     return { counts: this.tally(selected.size + others.length, left), stillOn: left.slice(0, MOST_NAMED) };
@@ -249,6 +253,27 @@ class Counter {
     const cached = this.counts.get(key) ?? make();
     this.counts.set(key, cached);
     return cached;
+  }
+}
+
+/** The nodes of a table whose texts, which begin with the id of a fragment, may be about a fragment. */
+class NodesByFragment {
+  private readonly byId = new Map<string, string[]>();
+  /** Their texts may be about any fragment. */
+  private readonly unclear: string[] = [];
+
+  constructor(table: State['leftovers'], nodes: State['nodes']) {
+    for (const [node, texts] of table.entries()) {
+      if (!nodes.has(node)) continue;
+      const isUnclear = texts.some((text) => isRestOfDrift(text) || !text.includes(': '));
+      if (isUnclear) this.unclear.push(node);
+      for (const id of new Set(texts.map((text) => text.slice(0, text.indexOf(': ')))))
+        this.byId.set(id, [...(this.byId.get(id) ?? []), node]);
+    }
+  }
+
+  of(id: string): readonly string[] {
+    return [...(this.byId.get(id) ?? []), ...this.unclear];
   }
 }
 

@@ -41,6 +41,43 @@ describe('a deleted fragment', () => {
     expect(shown(m)).toMatchObject({ removing: false, stillOn: [] });
   });
 
+  it('waits for a target on which some of it is still there, until that reports that it is gone', () => {
+    const m = fleet('n0', 'n1');
+    rollOut(m, 1, everyNode, file('x', '1', 'web'));
+    m.publishes(2, gone);
+    m.starts('c2');
+    const left = ['File/b: ConfigMap/default/b: it is still being deleted'];
+    m.given(leased(m, 'n0', 'c2'), ends(m, 'n0', 'c2', 'applied'));
+    m.given(leased(m, 'n1', 'c2'), ends(m, 'n1', 'c2', 'applied', { leftovers: left }));
+    m.completes('c2');
+    expect(shown(m)).toMatchObject({ removing: true, stillOn: ['n1'], counts: { nodes: 2, upToDate: 1, waiting: 1 } });
+    expect(m.view('fragments', 'File.x')).toMatchObject({ inSync: true });
+    const hash = m.state.inForce.get('n1') ?? '';
+    const says = (leftovers: readonly string[]): NewFact =>
+      factOf('node.reported', { ...report('n1', hash, { leftovers }), report: 'announced' });
+    m.given(silent('n1'), says(left));
+    expect(shown(m)).toMatchObject({ removing: true, stillOn: ['n1'] });
+    m.given(says(['File/b2: x: it is there']));
+    expect(shown(m)).toMatchObject({ removing: false, stillOn: [] });
+    m.given(says(['… and 3 more']));
+    expect(shown(m)).toMatchObject({ removing: true, stillOn: ['n1'] });
+    m.given(says([]));
+    expect(shown(m)).toMatchObject({ removing: false, stillOn: [], counts: { nodes: 2, upToDate: 2 } });
+  });
+
+  it('does not wait for a target that was removed with what is left of it', () => {
+    const m = fleet('n0', 'n1');
+    rollOut(m, 1, everyNode);
+    m.publishes(2, gone);
+    m.starts('c2');
+    m.given(leased(m, 'n0', 'c2'), ends(m, 'n0', 'c2', 'applied'));
+    m.given(leased(m, 'n1', 'c2'), ends(m, 'n1', 'c2', 'applied', { leftovers: ['File/b: x: it is there'] }));
+    m.completes('c2');
+    expect(shown(m)).toMatchObject({ removing: true });
+    m.given(left('n1'));
+    expect(shown(m)).toMatchObject({ removing: false, stillOn: [] });
+  });
+
   /** It is applied with another file. n1 does not get them, because it is silent; then it is deleted. */
   function deferred(m: Merger, before: (m: Merger) => readonly NewFact[] = () => []): Merger {
     m.publishes(1, everyNode, file('x', '1', 'web'));

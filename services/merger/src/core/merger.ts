@@ -52,7 +52,7 @@ export function mergerCore(
 ): Core<State, Input, RenderNeed, GatherResult> {
   return {
     name: 'merger',
-    version: 17,
+    version: 18,
     migrations: MIGRATIONS,
     reads,
     wantsTargets: true,

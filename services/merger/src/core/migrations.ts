@@ -174,6 +174,8 @@ export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> 
       triedSelectors: [],
     };
   },
+  // Version 17 did not know what is left of deleted fragments.
+  17: (dumped) => ({ ...(dumped as object), leftovers: [] }),
 };
 
 function withSelectors({ since, ...row }: OneSelector, last: Pick<SelectorSince, 'selector'>): CommittedFragment {

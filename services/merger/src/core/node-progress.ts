@@ -115,8 +115,9 @@ function noteReport(state: State, fact: Fact): void {
   const { node, hash } = report;
   configReported(state, report);
   setReady(state, node, 'degraded', report.restored);
-  if (report.report === 'drifted') setDrift(state, node, report.differences);
-  else if (report.report === 'applied' || hash !== state.inForce.get(node)) setDrift(state, node, []);
+  setTexts(state, state.leftovers, node, report.leftovers);
+  if (report.report === 'drifted') setTexts(state, state.drift, node, report.differences);
+  else if (report.report === 'applied' || hash !== state.inForce.get(node)) setTexts(state, state.drift, node, []);
   if (state.inForce.get(node) === hash) return;
   state.inForce.set(node, hash);
   // Its first report may be read before it has joined.
@@ -159,10 +160,10 @@ function setWork(state: State, node: string, work: Work): void {
   state.countAgain();
 }
 
-function setDrift(state: State, node: string, differences: readonly string[]): void {
-  if (differences.length === 0 && !state.drift.has(node)) return;
-  if (differences.length > 0) state.drift.set(node, differences);
-  else state.drift.delete(node);
+function setTexts(state: State, table: State['drift'], node: string, texts: readonly string[]): void {
+  if (texts.length === 0 && !table.has(node)) return;
+  if (texts.length > 0) table.set(node, texts);
+  else table.delete(node);
   state.countAgain();
 }
 

@@ -276,6 +276,8 @@ export class State {
   readonly triedSelectors = new Table<string, Selectors>(this.undo);
   /** Nodes with drift → how they differ from the config that they last reported. */
   readonly drift = new Table<string, readonly string[]>(this.undo);
+  /** Nodes where something that was deleted is still there → what, and why. */
+  readonly leftovers = new Table<string, readonly string[]>(this.undo);
   /** Nodes that are not ready, apart from those in `failing` and `drift` → why. */
   readonly notReady = new Table<string, readonly NotReady[]>(this.undo);
   /** Nodes to render outside a rollout → why. */
@@ -339,6 +341,7 @@ const TABLES = [
   'triedSelectors',
   'work',
   'drift',
+  'leftovers',
   'notReady',
   'toRender',
   'firstUses',

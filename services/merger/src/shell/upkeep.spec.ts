@@ -112,6 +112,7 @@ const statusOf = (node: string, hash: string): Parameters<typeof encodeView<'sta
   driftedSince: '',
   failingProbes: [],
   notUndone: [],
+  leftovers: [],
   skipped: '',
   change: '',
 });

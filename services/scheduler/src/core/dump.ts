@@ -166,6 +166,11 @@ export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> 
   }),
   // Version 27 did not know why a node is skipped.
   27: eachOf('nodes', (node) => ({ ...node, skippedBecause: '' })),
+  // Version 28 did not know what is left of deleted fragments.
+  28: eachOf('nodes', ({ report, ...node }) => ({
+    ...node,
+    ...(isRow(report) ? { report: { ...report, leftovers: [] } } : {}),
+  })),
 };
 
 const withoutEmpty = (row: Row, fields: readonly string[]): Row =>

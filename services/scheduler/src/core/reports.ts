@@ -56,6 +56,7 @@ const contentOf = ({
   notUndone,
   untouched,
   unavailable,
+  leftovers,
 }: NodeReport) => ({
   node,
   report,
@@ -70,6 +71,7 @@ const contentOf = ({
   fresh,
   differences,
   notUndone,
+  leftovers,
   ...(untouched === undefined ? {} : { untouched }),
   ...(unavailable === undefined ? {} : { unavailable }),
 });
@@ -82,7 +84,7 @@ function partOf(
   because: LeaseEndReason,
   knownBoot: string | undefined,
 ): TakenReport {
-  const { incarnation, nonce, seq, hash, verdict, bootId, notUndone, untouched, unavailable } = report;
+  const { incarnation, nonce, seq, hash, verdict, bootId, notUndone, untouched, unavailable, leftovers } = report;
   return {
     incarnation,
     nonce,
@@ -92,6 +94,7 @@ function partOf(
     bootId: bootId === knownBoot ? '' : bootId,
     reportSequence,
     notUndone,
+    leftovers,
     ...(untouched === undefined ? {} : { untouched }),
     ...(unavailable === undefined ? {} : { unavailable }),
   };

@@ -32,6 +32,8 @@ export interface Report {
   readonly untouched: boolean;
   /** Why the target cannot be used now, if its applier runs elsewhere; undefined if it can. */
   readonly unavailable?: string | undefined;
+  /** What Sluice has deleted on the target and is still there, and why. */
+  readonly leftovers: readonly string[];
 }
 
 /** Who has taken a node out of service, and for how long. */

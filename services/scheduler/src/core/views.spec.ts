@@ -58,6 +58,7 @@ describe('the view of a node', () => {
       driftedSince: '',
       failingProbes: [],
       notUndone: [],
+      leftovers: [],
       skipped: '',
       change: '',
     });
@@ -87,6 +88,7 @@ describe('the view of a node', () => {
       driftedSince: '',
       failingProbes: [],
       notUndone: [],
+      leftovers: [],
       skipped: '',
       change: 'c1',
     });

@@ -72,6 +72,7 @@ function statusView(state: State, name: string): Body<StatusView> | undefined {
     driftedSince: node.drift?.since ?? '',
     failingProbes: node.failingProbes,
     notUndone: node.notUndone,
+    leftovers: report?.leftovers ?? [],
     skipped: node.skippedBy ?? '',
     change: node.change ?? '',
     ...(node.taken === undefined ? {} : { taken: takenView(node.taken) }),

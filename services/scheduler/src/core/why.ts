@@ -171,6 +171,11 @@ function whyIdle(state: State, node: NodeState, base: Base): Why {
     const text = `it has its config, but is unhealthy: ${failingText(node.failingProbes)}`;
     return { ...base, because: 'unhealthy', text };
   }
+  const { leftovers = [] } = node.report ?? {};
+  if (leftovers.length > 0) {
+    const text = `it has its config, but what was deleted is still there: ${leftovers.join('; ')}`;
+    return { ...base, because: 'leftovers', text };
+  }
   return { ...base, because: 'up-to-date', text: 'it is up to date' };
 }
 

@@ -25,6 +25,7 @@ const leaseEnded = (node: string, { hash, reported }: { readonly hash: string; r
       bootId: '',
       reportSequence: 1,
       notUndone: [],
+      leftovers: [],
     },
   });
 

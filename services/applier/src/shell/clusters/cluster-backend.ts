@@ -146,6 +146,7 @@ export class ClusterBackend implements Backend {
   leftToOthers(items: readonly Item[], leftMs: () => number): Promise<Outcomes['await-others']> {
     return this.repeat(leftMs, async () => {
       const what: string[] = [];
+      const left: Record<string, string> = {};
       let isOver = false;
       for (const item of items) {
         // Whether the others are ready again is not waited for in a rollback.
@@ -153,10 +154,13 @@ export class ClusterBackend implements Backend {
         const [id, status] =
           item.do === 'apply' ? await this.applied(objectOf(item.entry)) : await this.removed(item.key, item.original);
         if (status.is === 'current') continue;
+        if (item.do === 'restore') left[item.key] = status.message;
+        // What a namespace contains can take minutes to go, and who needs one of this name waits for it.
+        if (item.do === 'restore' && packedOf(item.original.was).kind === 'Namespace') continue;
         what.push(`${id}: ${status.message}`);
         isOver ||= status.is === 'failed';
       }
-      return { result: { what, isOver }, isDone: isOver || what.length === 0 };
+      return { result: { what, isOver, left }, isDone: isOver || what.length === 0 };
     });
   }
 
@@ -166,11 +170,11 @@ export class ClusterBackend implements Backend {
 
   private async removed(key: string, { kind, was }: Original): Promise<readonly [string, ObjectStatus]> {
     const former = packedOf(was);
-    // What a namespace contains can take minutes to go, and who needs one of this name waits for it.
-    const metadata = former.kind === 'Namespace' ? undefined : (await this.objects.readFormer(former))?.metadata;
+    const metadata = (await this.objects.readFormer(former))?.metadata;
     if (metadata?.deletionTimestamp === undefined) return [idInKey(key), { is: 'current', message: '' }];
     const { finalizers = [] } = metadata as { readonly finalizers?: readonly string[] };
     const who = finalizers.length === 0 ? '' : `, until its finalizers are removed: ${finalizers.join(', ')}`;
+    this.watches.tellWhenGone(idInKey(key));
     const message = kind === FLUX_SYNC ? 'Flux has not deleted what it had applied' : `it is still being deleted${who}`;
     return [idInKey(key), { is: 'terminating', message }];
   }

@@ -133,12 +133,12 @@ describeOnClusters('the objects of a cluster', 1, (clusters) => {
     expect(await removing).toBe('applied');
     expect(await scene.api.get(configMapPath('x'))).toBeUndefined();
     expect(await roll(objects('a', [held('y')]))).toBe('applied');
-    const { verdict, reason } = await scene.bus.roll(config(), { applyMs: 6_000 });
-    expect([verdict, reason]).toEqual([
-      'applied',
-      'not done yet: ConfigMap/default/y: it is still being deleted, until its finalizers are removed: example.dev/hold',
-    ]);
+    const { verdict, reason, leftovers } = await scene.bus.roll(config(), { applyMs: 6_000 });
+    const left = 'ConfigMap/default/y: it is still being deleted, until its finalizers are removed: example.dev/hold';
+    expect([verdict, reason, leftovers]).toEqual(['applied', `not done yet: ${left}`, [`KubeObjects/a: ${left}`]]);
     await scene.api.patch(configMapPath('y'), { metadata: { finalizers: [] } });
+    // A watch tells it.
+    await scene.bus.reported((report) => report.kind === 'announced' && report.leftovers.length === 0);
   });
 
   it('that replace one that was being deleted are deleted with their fragment', async () => {
@@ -173,7 +173,12 @@ describeOnClusters('the objects of a cluster', 1, (clusters) => {
     await scene.api.call('PUT', `${path}/finalize`, { ...namespace('ending'), spec: { finalizers: [] } });
     expect(await rolling).toBe('applied');
     expect(await scene.api.get(`${path}/configmaps/x`)).toMatchObject({ data: { a: '1' } });
-    expect(await roll()).toBe('applied');
+    // Its deletion is not waited for, but is not done either.
+    const { verdict, reason, leftovers } = await scene.bus.roll(config());
+    const left = ['KubeObjects/a: Namespace/ending: it is still being deleted'];
+    expect([verdict, reason, leftovers]).toEqual(['applied', '', left]);
+    await scene.api.call('PUT', `${path}/finalize`, { ...namespace('ending'), spec: { finalizers: [] } });
+    await scene.bus.reported((report) => report.kind === 'announced' && report.leftovers.length === 0);
   });
 
   it('are refused if other managers own their fields, and nothing is changed', async () => {

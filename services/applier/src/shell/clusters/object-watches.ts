@@ -44,6 +44,7 @@ export class ObjectWatches {
   private readonly seen = new Map<string, Seen>();
   private readonly verified = new Map<string, Verified>();
   private readonly deleted = new Map<string, string>();
+  private readonly leaving = new Set<string>();
   private readonly waiting = new Set<() => void>();
   private timer: NodeJS.Timeout | undefined;
 
@@ -122,6 +123,11 @@ export class ObjectWatches {
     return verified?.entry === entry && verified.shape === seenOf(live).shape;
   }
 
+  /** It is being deleted. The last of such objects that goes is news. */
+  tellWhenGone(id: string): void {
+    this.leaving.add(id);
+  }
+
   /** It is no longer known what the object is like. */
   forget(id: string): void {
     this.verified.delete(id);
@@ -178,7 +184,8 @@ export class ObjectWatches {
   private gone(id: string, version?: string): void {
     this.seen.delete(id);
     if (version !== undefined) this.noteDeleted(id, version);
-    if (this.verified.delete(id)) this.tell();
+    const isLast = this.leaving.delete(id) && this.leaving.size === 0;
+    if (this.verified.delete(id) || isLast) this.tell();
     for (const end of this.waiting) end();
   }
 

@@ -1,5 +1,6 @@
 import type { ConfigEntry } from '#libs/contracts';
 import type { Item, Json, Original, Originals, Outcomes } from '../../core/index.js';
+import { together } from '../resource-steps.js';
 import { RefusedError, UnreachableError, type Backend, type CheckContext } from '../ports.js';
 import type { ClusterBackend } from './cluster-backend.js';
 import { KUBE_OBJECTS, objectOf, placeOfKey, resources, type Place } from './cluster-kinds.js';
@@ -62,8 +63,7 @@ export class PlacedBackend implements Backend {
     const all = await Promise.all(
       [...byPlace].map(([place, some]) => this.at(place, (backend) => backend.leftToOthers(some, leftMs))),
     );
-    const open = all.filter(({ what }) => what.length > 0);
-    return { what: open.flatMap(({ what }) => what), isOver: open.length > 0 && open.every(({ isOver }) => isOver) };
+    return together(all);
   }
 
   title({ kind, name }: ConfigEntry): string {

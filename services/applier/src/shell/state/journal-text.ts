@@ -113,6 +113,7 @@ const SHAPE: Readonly<Record<string, Check>> = {
     }),
   ),
   originals: isOriginals,
+  leaving: isAbsentOr(isOriginals),
   ran: isAbsentOr(isList),
   had: isAbsentOr((value) => typeof value === 'string' && isHash(value)),
   madeIn: isAbsentOr(isText),

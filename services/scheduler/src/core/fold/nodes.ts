@@ -177,7 +177,7 @@ export function reported(state: State, fact: RecordedReport, at: string): NodeSt
   state.cursor.set(Math.max(state.cursor.get(), fact.reportSequence));
   const node = nodeOf(state, fact.node);
   const { incarnation, nonce, seq, hash, lease: id, verdict, reason, restored, fresh, untouched = false } = fact;
-  const { unavailable } = fact;
+  const { unavailable, leftovers } = fact;
   const bootId = fact.bootId === '' ? (node.report?.bootId ?? '') : fact.bootId;
   const report = {
     incarnation,
@@ -192,6 +192,7 @@ export function reported(state: State, fact: RecordedReport, at: string): NodeSt
     fresh,
     untouched,
     unavailable,
+    leftovers,
   };
   const lease =
     node.lease?.id === id && !isOpen(node.lease) && !node.lease.answered
