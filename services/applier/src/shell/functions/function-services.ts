@@ -12,7 +12,11 @@ export const SERVICE_CAPABILITIES = ['action:reload', 'action:restart'] as const
 
 /** Takes the actions of a change on one replica of a network function: restarts and reloads its services. */
 export class FunctionServices {
-  constructor(private readonly client: FunctionClient) {}
+  /** `ending`: nothing is tried again after this. */
+  constructor(
+    private readonly client: FunctionClient,
+    private readonly ending?: AbortSignal,
+  ) {}
 
   /** Why an action cannot be taken here. Changes nothing. An unknown action of another version passes, and fails. */
   async refusals(actions: readonly Action[]): Promise<readonly Refusal[]> {
@@ -39,7 +43,7 @@ export class FunctionServices {
     for (;;) {
       const failure = await this.tell(kind, unit, untilMs - performance.now());
       if (failure === undefined) return;
-      if (untilMs - performance.now() <= AGAIN_MS) throw failure;
+      if (this.ending?.aborted === true || untilMs - performance.now() <= AGAIN_MS) throw failure;
       await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
     }
   }

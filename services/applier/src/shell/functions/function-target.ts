@@ -77,7 +77,7 @@ function opened(
   };
   const reach = new Reach({ ask, onChange, everyMs: checkMs });
   const client = new TargetClient(address, ending.signal, reach, storage);
-  const services = new FunctionServices(client);
+  const services = new FunctionServices(client, ending.signal);
   const probes = new TargetProbes(reach, clock, ending.signal, {
     whyModuleFails: (module, timeoutMs) => whyModuleFails(client, module, timeoutMs),
   });
@@ -96,6 +96,7 @@ function opened(
       runProbes: (all, untilMs) => probes.run(all, untilMs),
       settled: () => Promise.resolve(),
     },
+    interrupt: () => ending.abort(),
     close: async () => {
       ending.abort();
       await Promise.all([plain.close(), client.close()]);
