@@ -78,7 +78,7 @@ describe('a missing bucket', () => {
       await expect(fleet.list('status')).rejects.toThrow(/^stream not found/);
       await ensureTopology(bus);
       await bus.jsm.streams.delete('KV_status');
-      await expect(fleet.list('status')).rejects.toThrow(/^a stream or bucket is missing at .*sluice doctor/);
+      await expect(fleet.list('status')).rejects.toThrow(/^the stream KV_status is missing at .*restart the services/);
     } finally {
       await bus.close();
       await fleet.close();

@@ -23,6 +23,7 @@ import {
   type HubClaim,
   isConnectionTrouble,
   isMissingStream,
+  MissingStreamError,
   isNoResponders,
   isWithoutJetStream,
   kvStream,
@@ -279,11 +280,19 @@ export class FleetClient {
 
   /** For people: why the server did not answer. Any other error is returned as it is. */
   private async explained(error: unknown): Promise<unknown> {
-    if (isMissingStream(error) && (await this.bus.streamInfo(LEDGER).catch(() => undefined)) !== undefined)
+    if (isMissingStream(error)) {
+      // No service has ever run there.
+      if ((await this.bus.streamInfo(LEDGER).catch(() => undefined)) === undefined)
+        return new Error('stream not found', { cause: error });
+      const [what, which] =
+        error instanceof MissingStreamError
+          ? [`the stream ${error.stream}`, '']
+          : ['a stream or bucket', 'run sluice doctor to see which one, and '];
       return new Error(
-        `a stream or bucket is missing at ${this.server}: run sluice doctor to see which one, and restart the services, which create it when they start`,
+        `${what} is missing at ${this.server}: ${which}restart the services, which create it when they start`,
         { cause: error },
       );
+    }
     if (isWithoutJetStream(error)) {
       const lacking = await this.bus.whyNoJetStream();
       if (lacking !== undefined) return new NoJetStreamError(this.server, lacking, { cause: error });

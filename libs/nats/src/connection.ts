@@ -28,8 +28,10 @@ import { dial } from './connecting/dialer.js';
 import {
   ConnectionLostError,
   isAccountWithoutJetStream,
+  isMissingStream,
   isWithoutJetStream,
   isWithoutLeader,
+  MissingStreamError,
   NoLeaderError,
   ServerTooOldError,
   type JetStreamLack,
@@ -120,12 +122,12 @@ export class Bus {
 
   /** One stored message, as the stream's leader has it. */
   stored(stream: string, query: SeqMsgRequest | LastForMsgRequest): Promise<StoredMsg | null> {
-    return this.unlessLost(() => this.jsm.streams.getMessage(stream, query));
+    return this.unlessLost(() => this.jsm.streams.getMessage(stream, query)).catch(named(stream));
   }
 
   /** The stream as its leader has it. Throws NoLeaderError if another server answered. */
   async streamInfo(stream: string, options: Partial<StreamInfoRequestOptions> = {}): Promise<StreamInfo> {
-    const info = await this.unlessLost(() => this.jsm.streams.info(stream, options));
+    const info = await this.unlessLost(() => this.jsm.streams.info(stream, options)).catch(named(stream));
     if (isLed(info.cluster)) return info;
     throw new NoLeaderError(
       `the stream ${stream} has no leader with a majority behind it: too few servers of the cluster are up, or they are electing one`,
@@ -222,6 +224,13 @@ export async function connectBus(options: BusOptions): Promise<Bus> {
   });
   return bus;
 }
+
+/** Throws the error, and names the stream if that does not exist: the answer of the server does not. */
+const named =
+  (stream: string) =>
+  (error: unknown): never => {
+    throw isMissingStream(error) ? new MissingStreamError(stream, { cause: error }) : error;
+  };
 
 /** Whether the answer is from a leader that recently heard from a majority. Without a cluster it always is. */
 export function isLed(cluster: ClusterInfo | undefined): boolean {

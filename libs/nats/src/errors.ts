@@ -36,6 +36,18 @@ export class TopologyError extends Error {
   }
 }
 
+/** A stream or bucket does not exist, and nothing works that needs it. */
+export class MissingStreamError extends Error {
+  override readonly name = 'MissingStreamError';
+  readonly code = JetStreamApiCodes.StreamNotFound;
+  constructor(
+    readonly stream: string,
+    options: ErrorOptions,
+  ) {
+    super(`NATS has no stream ${stream}: restart the services, which create it when they start`, options);
+  }
+}
+
 /** The server's JetStream storage has no room for a stream that Sluice needs. */
 export class NoStorageError extends Error {
   override readonly name = 'NoStorageError';

@@ -2,7 +2,7 @@ import { ServiceErrorCodeHeader, ServiceErrorHeader, Svcm, type Service, type Se
 import type { Answer } from '#libs/engine';
 import type { Logger } from '#libs/process';
 import type { Bus } from './connection.js';
-import { BadRequestError, HaltedError, isConnectionTrouble, UnavailableError } from './errors.js';
+import { BadRequestError, HaltedError, isConnectionTrouble, MissingStreamError, UnavailableError } from './errors.js';
 import { headersOf, plainHeaders } from './messages.js';
 import type { ServiceNote } from './service-notes.js';
 
@@ -160,7 +160,7 @@ function outcomeOf(result: unknown): { readonly body: unknown } | Refusal {
 function refusalOf(error: unknown): Refusal {
   if (error instanceof BadRequestError) return refusal('bad-request', error.message);
   if (error instanceof HaltedError) return refusal('halted', error.message);
-  if (error instanceof UnavailableError || isConnectionTrouble(error))
+  if (error instanceof UnavailableError || error instanceof MissingStreamError || isConnectionTrouble(error))
     return refusal('unavailable', (error as Error).message);
   return refusal('internal', 'the service failed; its log says why');
 }
