@@ -286,5 +286,6 @@ function statusView(
     leftovers: [],
     skipped: '',
     change: CHANGE,
+    leaseLedger: 0,
   };
 }

@@ -18,17 +18,20 @@ import {
 import {
   Blobs,
   connectBus,
+  isMissingStream,
   isWithoutJetStream,
   NoJetStreamError,
   Objects,
-  readView,
+  readNearbyView,
   type Bus,
   type BusOptions,
   type ObjectInfo,
 } from '#libs/nats/lean';
 
-/** A push for a node; undefined is a hint to read. */
+/** A push for a node; an empty one is a hint to read. */
 export interface NodePush {
+  /** After a reconnect: another server answers, which may lag behind what was read before. */
+  readonly mayLag?: boolean;
   readonly lease?: LeaseView;
   readonly status?: StatusView;
   readonly pace?: NodePace;
@@ -45,9 +48,9 @@ export interface WorkAnswer {
 
 /** What an applier needs: its own keys and subjects. Reads throw when there is no connection. */
 export interface NodeBus {
-  /** The node's lease, read from the stream's leader; undefined if it never had one. */
+  /** The node's lease, as any server of the stream has it; undefined if it never had one. */
   lease(): Promise<LeaseView | undefined>;
-  /** Which of this node's reports the scheduler has processed, read from the stream's leader. */
+  /** Which of this node's reports the scheduler has processed, as any server of the stream has it. */
   status(): Promise<StatusView | undefined>;
   /** The text of the config with this hash (bucket `configs`, key `<node>.<hash>`); undefined when there is none. */
   config(hash: string): Promise<string | undefined>;
@@ -90,7 +93,7 @@ class NatsNodeBus implements NodeBus {
     private readonly node: string,
     private readonly owns: boolean,
   ) {
-    this.blobs = new Blobs(bus);
+    this.blobs = new Blobs(bus, { fromLeader: false });
     this.objects = new Objects(bus);
     this.ends = [this.subscribe(), bus.onConnection((connected) => connected && this.hintLater())];
   }
@@ -100,11 +103,11 @@ class NatsNodeBus implements NodeBus {
   }
 
   lease(): Promise<LeaseView | undefined> {
-    return this.explained(readView(this.bus, 'leases', this.node));
+    return this.explained(readNearbyView(this.bus, 'leases', this.node));
   }
 
   status(): Promise<StatusView | undefined> {
-    return this.explained(readView(this.bus, 'status', this.node));
+    return this.explained(readNearbyView(this.bus, 'status', this.node));
   }
 
   config(hash: string): Promise<string | undefined> {
@@ -143,7 +146,8 @@ class NatsNodeBus implements NodeBus {
     try {
       return await asked;
     } catch (error) {
-      const lacking = isWithoutJetStream(error) ? await this.bus.whyNoJetStream() : undefined;
+      const mayLack = isWithoutJetStream(error) || isMissingStream(error);
+      const lacking = mayLack ? await this.bus.whyNoJetStream() : undefined;
       throw lacking === undefined ? error : new NoJetStreamError(this.bus.server, lacking, { cause: error });
     }
   }
@@ -163,7 +167,7 @@ class NatsNodeBus implements NodeBus {
    */
   private hintLater(): void {
     clearTimeout(this.hint);
-    this.hint = setTimeout(() => this.tell({}), Math.random() * SPREAD_MS);
+    this.hint = setTimeout(() => this.tell({ mayLag: this.bus.isClustered }), Math.random() * SPREAD_MS);
     this.hint.unref();
   }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { LastForMsgRequest, StoredMsg } from '@nats-io/jetstream';
+import type { StoredMsg } from '@nats-io/jetstream';
 import {
   configKey,
   CONFIGS,
@@ -37,9 +37,10 @@ export class Blobs {
   private readonly cache = new Map<string, Config>();
   private cacheBytes = 0;
 
+  /** `fromLeader`: whether this user may ask the leader of a stream, if no other server has a value. */
   constructor(
     private readonly bus: Bus,
-    private readonly logger: Logger = SILENT,
+    private readonly options: { readonly logger?: Logger; readonly fromLeader?: boolean } = {},
   ) {}
 
   async putConfigs(configs: Iterable<ConfigBlob>): Promise<void> {
@@ -65,7 +66,7 @@ export class Blobs {
     // Anybody with access to the bucket can write there, and what is read once stands in for every node with this hash.
     const config = text === undefined || sha256(text) !== name.hash ? undefined : decodeConfig(text);
     if (config === undefined) {
-      this.logger.warn(
+      (this.options.logger ?? SILENT).warn(
         name,
         text === undefined
           ? 'the config is not in the bucket configs: it was deleted by hand, or because nothing referred to it for days'
@@ -116,24 +117,29 @@ export class Blobs {
 
   /** A named value was written before, so in a cluster it is requested several times before it counts as absent. */
   private async get(bucket: string, key: string): Promise<string | undefined> {
-    const query = { last_by_subj: kvSubject(bucket, key) };
+    const subject = kvSubject(bucket, key);
     const untilMs = monotonicMs() + (this.bus.isClustered ? ABSENT_AFTER_MS : 0);
     for (let tries = 0; ; tries += 1) {
-      // Reads from any replica, and from the leader if that has none, because a replica may lag.
-      const text = textOf(await this.nearest(bucket, query)) ?? textOf(await this.bus.stored(kvStream(bucket), query));
+      const text = textOf(await this.nearest(bucket, subject)) ?? textOf(await this.fromLeader(bucket, subject));
       if (text !== undefined) return text;
       if (monotonicMs() >= untilMs) return undefined;
       await pause(growingMs(tries, 50, 1_000));
     }
   }
 
-  private async nearest(bucket: string, query: LastForMsgRequest): Promise<StoredMsg | null> {
+  private async nearest(bucket: string, subject: string): Promise<StoredMsg | null> {
     try {
-      return await this.bus.unlessLost(() => this.bus.jsm.direct.getMessage(kvStream(bucket), query));
+      return await this.bus.nearest(kvStream(bucket), subject);
     } catch (error) {
       if (isConnectionTrouble(error)) throw error;
       return null; // a value put by hand, with headers that the client cannot read
     }
+  }
+
+  /** A replica that has no value may lag. */
+  private async fromLeader(bucket: string, subject: string): Promise<StoredMsg | null> {
+    if (this.options.fromLeader === false) return null;
+    return this.bus.stored(kvStream(bucket), { last_by_subj: subject });
   }
 }
 

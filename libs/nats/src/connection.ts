@@ -29,6 +29,7 @@ import {
   ConnectionLostError,
   isAccountWithoutJetStream,
   isMissingStream,
+  isNoResponders,
   isWithoutJetStream,
   isWithoutLeader,
   MissingStreamError,
@@ -123,6 +124,15 @@ export class Bus {
   /** One stored message, as the stream's leader has it. */
   stored(stream: string, query: SeqMsgRequest | LastForMsgRequest): Promise<StoredMsg | null> {
     return this.unlessLost(() => this.jsm.streams.getMessage(stream, query)).catch(named(stream));
+  }
+
+  /** The last message of a subject, as any server of the stream has it. That server may lag. */
+  async nearest(stream: string, subject: string): Promise<StoredMsg | null> {
+    try {
+      return await this.unlessLost(() => this.jsm.direct.getMessage(stream, { last_by_subj: subject }));
+    } catch (error) {
+      throw isNoResponders(error) ? new MissingStreamError(stream, { cause: error }) : error;
+    }
   }
 
   /** The stream as its leader has it. Throws NoLeaderError if another server answered. */

@@ -112,4 +112,5 @@ const statusOf = (node: string, seq: number, skipped: string): Omit<StatusView, 
   leftovers: [],
   skipped,
   change: '',
+  leaseLedger: 0,
 });

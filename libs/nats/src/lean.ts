@@ -15,4 +15,4 @@ export type { ServiceNote } from './service-notes.js';
 export { Signal, growingMs, pause, pipelined } from './signal.js';
 export { type ReadOptions, StreamReader, lastOf, readAll } from './stream-reader.js';
 export * from './topology.js';
-export { type ViewEntry, listViews, newestViews, readView, watchViews } from './views.js';
+export { type ViewEntry, listViews, newestViews, readNearbyView, readView, watchViews } from './views.js';

@@ -139,7 +139,7 @@ export class Objects {
   }
 
   private nearest(subject: string): Promise<StoredMsg | null> {
-    return this.bus.unlessLost(() => this.bus.jsm.direct.getMessage(OBJECTS, { last_by_subj: subject }));
+    return this.bus.nearest(OBJECTS, subject);
   }
 
   /** With `before`: only if this is still the sequence of what is there. */

@@ -63,7 +63,7 @@ export class ServicePorts<S, I, N extends Need, G> {
     const { reads, wantsTargets } = service.core;
     this.ledger = new Ledger(bus);
     this.snapshots = new Snapshots(bus);
-    this.blobs = new Blobs(bus, logger);
+    this.blobs = new Blobs(bus, { logger });
     this.objects = new Objects(bus);
     const targets = wantsTargets ? (keys: readonly string[]) => this.blobs.targets(keys) : undefined;
     this.reader = new LedgerReader({ bus, ledger: this.ledger, tail, reads, targets, onArrival, logger });

@@ -37,6 +37,19 @@ export async function readView<B extends ViewBucket>(
   return message === null || isStoredDeletion(message) ? undefined : decodeView(bucket, message.string());
 }
 
+/**
+ * The value of one key as any server of the stream has it, which may lag. The key is in the subject of the request, so
+ * permissions can name it.
+ */
+export async function readNearbyView<B extends ViewBucket>(
+  bus: Bus,
+  bucket: B,
+  key: string,
+): Promise<ViewValues[B] | undefined> {
+  const message = await bus.nearest(kvStream(bucket), kvSubject(bucket, bucketKey(bucket, key)));
+  return message === null || isStoredDeletion(message) ? undefined : decodeView(bucket, message.string());
+}
+
 /** Every value of a bucket, by key. Unreadable values are left out. */
 export async function listViews<B extends ViewBucket>(
   bus: Bus,

@@ -17,6 +17,28 @@ export const partitions: Fault = {
   },
 };
 
+/** A server that is cut off from the others keeps its clients, and answers reads with what it last got. */
+export const laggingServers: Fault = {
+  name: 'lagging-servers',
+  about: 'nodes connect to a server that lags, or that is cut off from the others, and some restart meanwhile',
+  countsEffects: true,
+  arrange(stage) {
+    const { world } = stage;
+    stage.nowAndThen(30_000, (chance) => {
+      const node = stage.anyNode(chance);
+      if (node.isTarget || node.server !== undefined) return;
+      const isCutOff = chance.flip(0.6);
+      const at = Math.max(0, world.bus.viewsWritten - (chance.flip(0.5) ? 0 : chance.integer(1, 200)));
+      const isRestarted = chance.flip(0.5);
+      if (isRestarted) node.kill();
+      node.moveTo({ at, isCutOff });
+      if (isRestarted) world.clock.after(chance.next() * chance.pick([1_000, 100_000]), () => node.start());
+      const forMs = isCutOff ? chance.pick([20_000, 90_000, 400_000]) : chance.pick([100, 2_000, 20_000]);
+      world.clock.after(chance.next() * forMs, () => node.moveTo(undefined));
+    });
+  },
+};
+
 /** The bus is away for longer than a deadline, or than the time until a node counts as silent. */
 export const busAway: Fault = {
   name: 'bus-away',

@@ -67,6 +67,7 @@ export const LATER_FAULTS: readonly Fault[] = [
   connections.awayTogether,
   boundValues,
   unreadyTargets,
+  connections.laggingServers,
 ];
 
 /**

@@ -13,6 +13,7 @@ import { keptConfigs } from './kept-configs.js';
 import { leasePhases } from './lease-phases.js';
 import { hostNames } from './host-names.js';
 import { missingReferences } from './missing-references.js';
+import { noOldLeases } from './no-old-leases.js';
 import { oneLease } from './one-lease.js';
 import { oneOwner } from './one-owner.js';
 import { ownedFragments } from './owned-fragments.js';
@@ -36,6 +37,7 @@ import { wholeFiles } from './whole-files.js';
 export const newOracles = (): readonly Oracle[] => [
   budget(),
   oneLease(),
+  noOldLeases(),
   knownBad(),
   turnedRound(),
   wholeFiles(),

@@ -78,6 +78,12 @@ export const MUTANTS: readonly Mutant[] = [
     service: overlooks('scheduler', 'node.lease.granted'),
   },
   {
+    name: 'a node starts the lease that any server shows',
+    caughtBy: 'no old leases',
+    on: { kubernetes: false, actors: among('changes', 'lagging-servers', 'steering', 'hasty-people'), minutes: 60 },
+    trustsAnyServer: true,
+  },
+  {
     name: 'the services forget that a config is known-bad',
     caughtBy: 'I3 known-bad',
     service: (kind) => neverKnownBad('validator')(neverKnownBad('scheduler')(kind)),

@@ -89,6 +89,8 @@ export class SimBus {
   /** Configs by their text, each parsed once. */
   private readonly parsed = new Map<string, Config>();
   private readonly values = new Map<string, StoredView>();
+  /** What nodes read, as it was after each write: `at` counts the writes to all views. */
+  private readonly history = new Map<string, { readonly at: number; readonly stored: StoredView | undefined }[]>();
   /** Snapshots of services, by slot. Without text while one is being written, or if the write was interrupted. */
   readonly snapshots = new Map<string, { readonly info: SnapshotInfo; readonly text: string | undefined }>();
   /** The first sequence of the ledger that readers see. Oracles remember all of it. */
@@ -186,6 +188,7 @@ export class SimBus {
         text: encodeView(key.bucket, { ...body, ledger } as never),
       });
     this.viewsWritten += 1;
+    if (key.bucket === 'leases' || key.bucket === 'status') this.keepHistory(name);
     this.highestView = Math.max(this.highestView, ledger);
     this.onView(key);
     return true;
@@ -196,6 +199,20 @@ export class SimBus {
     if (stored === undefined) return undefined;
     stored.decoded ??= decodeView(bucket, stored.text);
     return stored.decoded as ViewValues[B];
+  }
+
+  /** What a server has that got only so many writes. */
+  viewAt<B extends ViewBucket>(bucket: B, key: string, at: number): ViewValues[B] | undefined {
+    const stored = this.history.get(`${bucket}/${key}`)?.findLast((one) => one.at <= at)?.stored;
+    if (stored === undefined) return undefined;
+    stored.decoded ??= decodeView(bucket, stored.text);
+    return stored.decoded as ViewValues[B];
+  }
+
+  private keepHistory(name: string): void {
+    const all = this.history.get(name) ?? [];
+    this.history.set(name, all);
+    all.push({ at: this.viewsWritten, stored: this.values.get(name) });
   }
 
   views<B extends ViewBucket>(bucket: B): readonly ViewValues[B][] {

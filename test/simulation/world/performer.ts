@@ -54,6 +54,12 @@ const CHANGED = 'changed ';
 export const takenDigest = (content: string): string =>
   content.startsWith(CHANGED) ? content.slice(CHANGED.length) : content;
 
+/** A server that got only so many writes of views. One that is cut off from the others passes nothing on, either. */
+export interface LaggingServer {
+  readonly at: number;
+  readonly isCutOff: boolean;
+}
+
 /** What the applier of a node works on. */
 interface Place extends Participant {
   readonly world: Surroundings;
@@ -64,6 +70,8 @@ interface Place extends Participant {
   readonly inversion: { lastMs: number };
   readonly bootMs: number;
   readonly connected: boolean;
+  /** The server that it is connected to; undefined if that has everything. */
+  readonly server?: LaggingServer | undefined;
   /** The configs of a target that are kept with its journal. */
   readonly kept?: Map<string, string>;
   /** The error of its wall clock. */
@@ -147,13 +155,19 @@ function withoutAnswer({ world }: Place, step: Step): StepAnswer | undefined {
 }
 
 function ask(
-  { name, disk, kept, trouble, wallSkewMs, world }: Place,
+  { name, disk, kept, trouble, wallSkewMs, server, world }: Place,
   step: StepOf<'read-status' | 'read-lease' | 'fetch-config' | 'report'>,
 ): StepAnswer {
   const { bus, clock } = world;
-  if (step.do === 'read-status') return bus.view('status', nodeToken(name));
-  if (step.do === 'read-lease') return bus.view('leases', nodeToken(name));
+  if (step.do === 'read-status' || step.do === 'read-lease') {
+    const bucket = step.do === 'read-status' ? 'status' : 'leases';
+    const newest = bus.view(bucket, nodeToken(name));
+    const found = server === undefined ? newest : bus.viewAt(bucket, nodeToken(name), server.at);
+    if (found !== newest) world.fire('lagging-servers');
+    return found;
+  }
   if (step.do === 'report') {
+    if (server?.isCutOff === true) return UNREACHABLE;
     const at = new Date(clock.nowMs + wallSkewMs).toISOString();
     return world.deliverReport({ ...step.report, at }) ? undefined : UNREACHABLE;
   }

@@ -13,7 +13,16 @@ import {
 import { MEMORY_KINDS, NO_ANSWER } from '../../../services/applier/src/testing/memory-node.js';
 import { Disk } from './disk.js';
 import { Machine } from './machine.js';
-import { driftOf, NO_TROUBLE, perform, probed, takenDigest, unavailableBecause, type Trouble } from './performer.js';
+import {
+  driftOf,
+  NO_TROUBLE,
+  perform,
+  probed,
+  takenDigest,
+  unavailableBecause,
+  type LaggingServer,
+  type Trouble,
+} from './performer.js';
 import type { Surroundings as World } from './surroundings.js';
 
 /** Kinds with references, and what they become. Machines of this world do nothing with them. */
@@ -45,6 +54,10 @@ export class SimNode {
   disk: Disk;
   readonly machine: Machine;
   connected = true;
+  /** The server that it is connected to; undefined if that has everything. */
+  server: LaggingServer | undefined;
+  /** When its applier started, or moved to another server. */
+  contactMs = 0;
   /** Switched off for good. */
   scrapped = false;
   bootId = 'boot-1';
@@ -105,6 +118,7 @@ export class SimNode {
     if (this.guarding) this.startsAgain = true;
     if (this.alive || this.scrapped) return;
     this.world.trace(() => `${this.name} starts`);
+    this.contactMs = this.world.clock.nowMs;
     const applier = this.begin();
     this.beat(applier);
   }
@@ -125,8 +139,9 @@ export class SimNode {
       random,
       hang: this.disk.hang,
     });
+    const isCurrent = this.world.mutant?.trustsAnyServer === true;
     const applier = new ApplierRun(
-      state,
+      isCurrent ? { ...state, memory: { ...state.memory, isCurrent } } : state,
       () => this.bootMs,
       SILENT,
       () => this.endWait(),
@@ -302,7 +317,7 @@ export class SimNode {
   }
 
   pushed(lease: LeaseView | undefined, status: StatusView | undefined): void {
-    if (!this.connected) return;
+    if (!this.connected || this.server?.isCutOff === true) return;
     if (status !== undefined) this.notify({ kind: 'status', status });
     if (lease !== undefined) this.notify({ kind: 'lease', lease });
   }
@@ -313,7 +328,14 @@ export class SimNode {
 
   reconnect(): void {
     this.connected = true;
-    this.notify({ kind: 'connected' });
+    this.notify({ kind: 'connected', mayLag: false });
+  }
+
+  /** It loses its connection, and connects to this server. */
+  moveTo(server: LaggingServer | undefined): void {
+    this.server = server;
+    this.contactMs = this.world.clock.nowMs;
+    this.notify({ kind: 'connected', mayLag: this.world.mutant?.trustsAnyServer !== true });
   }
 
   protected notify(notice: Notice): void {
@@ -323,7 +345,8 @@ export class SimNode {
   private beat(applier: ApplierRun): void {
     if (applier !== this.applier) return;
     if (!this.isHung) this.look(applier);
-    if (this.connected && !this.isHung && unavailableBecause(this.trouble) === undefined) this.world.alive(this.name);
+    const isHeard = this.connected && this.server?.isCutOff !== true && !this.isHung;
+    if (isHeard && unavailableBecause(this.trouble) === undefined) this.world.alive(this.name);
     this.world.clock.after(HEARTBEAT_MS, () => this.beat(applier));
   }
 

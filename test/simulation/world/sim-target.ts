@@ -122,7 +122,7 @@ export class SimTarget extends SimNode implements TargetHost {
 
   connect(copy: TargetCopy): void {
     copy.connected = true;
-    copy.hear({ kind: 'connected' });
+    copy.hear({ kind: 'connected', mayLag: false });
   }
 
   /** Nothing disturbs its copies any more. */

@@ -87,6 +87,8 @@ export interface PlantedFaults {
   readonly waitsTooLong?: boolean;
   /** Writes of the journals of targets ignore the revision that was read. */
   readonly overwritesJournals?: boolean;
+  /** Nodes start whatever lease their server shows, no matter how old that is. */
+  readonly trustsAnyServer?: boolean;
   /** The inventory receives heartbeats but no reports. */
   readonly overlooksReports?: boolean;
 }

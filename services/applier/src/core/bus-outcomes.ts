@@ -10,6 +10,7 @@ import { isTouched, withAside } from './scope.js';
 import {
   withPreparation,
   uncheckedDrift,
+  leaseKnown,
   newer,
   type Preparation,
   progressed,
@@ -113,6 +114,11 @@ export function statusRead(state: State, status: StatusView | undefined, nowMs: 
   return noteStatus(remember(state, read), nowMs);
 }
 
+/** A server that lags has caught up within milliseconds, or is cut off from the others. */
+const STALE_READ_MS = 25;
+const MOST_STALE_READ_MS = 5_000;
+const STALE_READS = 8;
+
 export function leaseRead(state: State, lease: LeaseView | undefined, nowMs: number): State {
   const { memory } = state;
   const { value, next } = draw(memory.chance);
@@ -139,15 +145,18 @@ export function leaseRead(state: State, lease: LeaseView | undefined, nowMs: num
         }
       : undefined;
   const laterMs = viewRetry !== undefined && viewRetry.dueMs > nowMs ? Math.min(viewRetry.dueMs, regularMs) : regularMs;
-  // A newer lease was pushed during this read: read again.
-  const leaseDueMs = memory.leasePushed > (lease?.ledger ?? 0) ? nowMs : laterMs;
+  // A newer lease was pushed during this read, or the server that answered does not have it yet: read again.
+  const isStale = (lease?.ledger ?? 0) < leaseKnown(state);
+  const againMs = nowMs + Math.min(STALE_READ_MS * 2 ** memory.staleReads, MOST_STALE_READ_MS);
   return remember(state, {
     chance: next,
     lease,
     viewRetry,
     preparation,
-    leaseDueMs,
-    leasePushed: 0,
+    leaseDueMs: isStale ? Math.min(againMs, laterMs) : laterMs,
+    // What was pushed may be wrong. The status is not.
+    leasePushed: isStale && memory.staleReads < STALE_READS ? memory.leasePushed : 0,
+    staleReads: isStale ? memory.staleReads + 1 : 0,
     progress: START,
     ...(preparation === undefined ? {} : { drift: uncheckedDrift(memory.drift.round + 1, Infinity) }),
   });

@@ -21,7 +21,10 @@ function scene(bad: boolean): Bench {
 
 /** Steps until the journal on disk has work in this phase. */
 function until(bench: Bench, phase: string): void {
-  for (let i = 0; i < 100 && bench.machine.readJournal().work?.phase !== phase; i++) bench.step();
+  for (let i = 0; i < 100 && bench.machine.readJournal().work?.phase !== phase; i++) {
+    bench.step();
+    bench.takeReports();
+  }
   expect(bench.machine.readJournal().work?.phase).toBe(phase);
 }
 

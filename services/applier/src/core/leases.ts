@@ -1,14 +1,14 @@
 import type { LeaseView } from '#libs/contracts';
-import type { State } from './state.js';
+import { leaseKnown, type State } from './state.js';
 
 /**
- * What to do with a lease that was read from the leader:
+ * What to do with a lease that was read from any server:
  * - `begin`: start it;
  * - `stale`: it was planned from another hash than the one in force, so nothing is done;
  * - `early`: it was granted before this boot of the machine was known, so nothing is done;
  * - `ended`: it ended before it was started, so report that and never start it;
  * - `again`: it is finished, and the scheduler does not know, so report again;
- * - otherwise nothing.
+ * - otherwise nothing, as long as it may be older than the newest one, too.
  */
 export type LeaseDemand = 'begin' | 'stale' | 'early' | 'ended' | 'again' | 'nothing';
 
@@ -18,6 +18,7 @@ const ENDS_WITHOUT_REPORT: ReadonlySet<string> = new Set(['unknown', 'unreachabl
 export function leaseDemand(state: State, lease: LeaseView | undefined): LeaseDemand {
   const { journal, memory } = state;
   if (lease === undefined || lease.node !== journal.node || lease.lease === '') return 'nothing';
+  if (lease.ledger < leaseKnown(state)) return 'nothing';
   const ready = lease.phase === 'applying';
   const ended = !ready && ENDS_WITHOUT_REPORT.has(lease.because);
   if (lease.lease === journal.lastDealt?.lease) {
@@ -25,7 +26,7 @@ export function leaseDemand(state: State, lease: LeaseView | undefined): LeaseDe
   }
   if (isReplayed(state, lease)) return 'nothing';
   if (ended) return 'ended';
-  if (!ready || memory.leasesFrom === undefined) return 'nothing';
+  if (!ready || !memory.isCurrent || memory.leasesFrom === undefined) return 'nothing';
   if (lease.ledger < memory.leasesFrom) return 'early';
   return lease.from === journal.inForce ? 'begin' : 'stale';
 }

@@ -21,6 +21,8 @@ export function hear(state: State, notice: Notice, nowMs: number): State {
       return remember(state, {
         // Another ledger may have replaced the previous one.
         status: undefined,
+        leasePushed: 0,
+        ...(notice.mayLag ? { isCurrent: false, announce: true } : {}),
         leaseDueMs: nowMs,
         statusDueMs: nowMs,
         bus: { failures: 0, retryAtMs: nowMs },

@@ -299,13 +299,14 @@ export const UNREACHABLE = 'unreachable';
 export type StepOf<D extends Step['do']> = Extract<Step, { readonly do: D }>;
 
 /**
- * Messages from outside, which are only hints: every decision is based on what is read from the leader of the stream.
+ * Messages from outside, which are only hints: every decision is based on what is read.
  * Also the results of probes and of drift checks.
  */
 export type Notice =
   | { readonly kind: 'lease'; readonly lease: LeaseView }
   | { readonly kind: 'status'; readonly status: StatusView }
-  | { readonly kind: 'connected' }
+  /** `mayLag`: what is read may be older than what was read before, because another server answers. */
+  | { readonly kind: 'connected'; readonly mayLag: boolean }
   | { readonly kind: 'probed'; readonly round: number; readonly results: readonly ProbeResult[] }
   /** Without differences, the drift check has failed. `left`: what was deleted and is still there, if that is known. */
   | {

@@ -70,6 +70,13 @@ export interface Memory {
   /** The ledger sequence of the newest pushed lease. A read that began before the push may return an older lease. */
   readonly leasePushed: number;
   /**
+   * The status shows a report that this run has sent since it connected. What a server shows that lacks it may be as
+   * old as the server's last contact with the others, so no lease is started before.
+   */
+  readonly isCurrent: boolean;
+  /** How often in a row the lease that was read is older than the one that was pushed, or that the status knows. */
+  readonly staleReads: number;
+  /**
    * From this ledger sequence on, leases are granted to this boot of the machine, because the scheduler has recorded a
    * report of it. Undefined until then. A machine that starts with an older disk might otherwise start a lease again
    * that it has already finished, while a late report about that frees the unit.
@@ -260,6 +267,8 @@ export function start(settings: Settings, self: Self, journal: Journal, outside:
       lease: undefined,
       leaseDueMs: nowMs,
       leasePushed: 0,
+      isCurrent: false,
+      staleReads: 0,
       leasesFrom: journal.report?.bootId === outside.bootId ? 0 : undefined,
       preparation: undefined,
       prefetch: undefined,
@@ -356,12 +365,19 @@ export function isShown(state: State): boolean {
   );
 }
 
-/** After a newer status: if it is the first that shows a report of this boot, leases are read again. */
+/** After a newer status: if it is the first that shows a report of this boot or run, leases are read again. */
 export function noteStatus(state: State, nowMs: number): State {
   const { journal, memory } = state;
-  const isKnown = memory.leasesFrom === undefined && journal.report?.bootId === memory.bootId && isShown(state);
-  return isKnown ? remember(state, { leasesFrom: memory.status?.ledger, leaseDueMs: nowMs }) : state;
+  if (!isShown(state)) return state;
+  const isKnown = memory.leasesFrom === undefined && journal.report?.bootId === memory.bootId;
+  const isCurrent = !memory.announce;
+  if (!isKnown && isCurrent === memory.isCurrent) return state;
+  const leasesFrom = isKnown ? memory.status?.ledger : memory.leasesFrom;
+  return remember(state, { leasesFrom, isCurrent: memory.isCurrent || isCurrent, leaseDueMs: nowMs });
 }
+
+/** The ledger sequence that the newest lease has at least, as far as this node knows. */
+export const leaseKnown = ({ memory }: State): number => Math.max(memory.leasePushed, memory.status?.leaseLedger ?? 0);
 
 export const newer = (before: StatusView | undefined, found: StatusView | undefined): StatusView | undefined =>
   before !== undefined && (found === undefined || found.ledger < before.ledger) ? before : found;

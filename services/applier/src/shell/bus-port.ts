@@ -55,7 +55,7 @@ export class BusPort {
       throw new Error('the applier was stopped');
     }
     this.connected = bus;
-    bus.onPush(({ lease, status, pace, query, why }) => {
+    bus.onPush(({ lease, status, pace, query, why, mayLag = false }) => {
       if (this.closed) return;
       if (query !== undefined)
         return void this.look(query.request).then((answer) => this.closed || query.answer(answer));
@@ -66,7 +66,7 @@ export class BusPort {
       if (pace !== undefined) return void (this.pacedMs = Math.min(pace.everyMs, MOST_PACE_MS));
       if (status !== undefined) this.hear({ kind: 'status', status });
       if (lease !== undefined) this.hear({ kind: 'lease', lease });
-      if (lease === undefined && status === undefined) this.hear({ kind: 'connected' });
+      if (lease === undefined && status === undefined) this.hear({ kind: 'connected', mayLag });
     });
     return bus;
   }

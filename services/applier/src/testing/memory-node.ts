@@ -428,6 +428,7 @@ export function takeReports(bus: MemoryBus): void {
       notUndone: report.notUndone,
       skipped: '',
       change: '',
+      leaseLedger: 0,
     };
     if (bus.lease?.lease === report.lease && bus.lease.phase === 'applying')
       bus.lease = {

@@ -115,4 +115,5 @@ const statusOf = (node: string, hash: string): Parameters<typeof encodeView<'sta
   leftovers: [],
   skipped: '',
   change: '',
+  leaseLedger: 0,
 });

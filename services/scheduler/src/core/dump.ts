@@ -171,6 +171,8 @@ export const MIGRATIONS: Readonly<Record<number, (dumped: unknown) => unknown>> 
     ...node,
     ...(isRow(report) ? { report: { ...report, leftovers: [] } } : {}),
   })),
+  // Version 29 did not say in the status which lease is the newest.
+  29: (dumped) => dumped,
 };
 
 const withoutEmpty = (row: Row, fields: readonly string[]): Row =>

@@ -32,7 +32,7 @@ const { reads, evolve } = folding<State>({ ...CHANGE_FACTS, ...NODE_FACTS, ...LE
  */
 export const schedulerCore: Core<State, Input, SchedulerNeed, GatherResult> = {
   name: 'scheduler',
-  version: 29,
+  version: 30,
   migrations: MIGRATIONS,
   reads,
   wantsTargets: true,

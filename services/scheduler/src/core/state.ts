@@ -85,6 +85,8 @@ export interface NodeState {
   /** The last released lease, for the view. */
   readonly lastLease: EndedLease | undefined;
   readonly leases: number;
+  /** The ledger sequence of the last fact about a lease of the node; 0 if there is none. */
+  readonly leaseLedger: number;
   /** The desired config, if it is compatible. */
   readonly desired: { readonly hash: string; readonly recipe: string; readonly joining: boolean } | undefined;
   /** The last desired or committed config that it had. With another one, it has what a failed change left behind. */
@@ -386,6 +388,7 @@ export const unknownNode = (node: string): NodeState => ({
   lease: undefined,
   lastLease: undefined,
   leases: 0,
+  leaseLedger: 0,
   desired: undefined,
   lastDesired: undefined,
   rendered: undefined,

@@ -37,9 +37,20 @@ const touchedBy = (s: Scheduler, act: () => unknown): readonly string[] => {
 };
 
 describe('the view of a node', () => {
+  it('says since when the newest lease is as it is', () => {
+    const s = new Scheduler().fleet(['n0']);
+    s.rolls('c1', ['n0']);
+    // The facts of a ledger in memory are numbered from 1.
+    const last = (type: string): number => 1 + s.ledger.facts.findLastIndex((fact) => fact.type === type);
+    expect(s.view('status', 'n0').leaseLedger).toBe(last('node.lease.granted'));
+    s.applies('n0');
+    expect(s.view('status', 'n0').leaseLedger).toBe(last('node.lease.settled'));
+  });
+
   it('that has only reported has no known config', () => {
     const s = new Scheduler().given(joined('n0'));
     expect(s.status('n0')).toEqual({
+      leaseLedger: 0,
       node: 'n0',
       incarnation: 0,
       nonce: 0,
@@ -70,6 +81,7 @@ describe('the view of a node', () => {
     s.rolls('c1', ['n0', 'n1'], { maxFailures: 1 });
     s.leaseEnds('n0', 'failed', { restored: false });
     expect(s.status('n0')).toEqual({
+      leaseLedger: expect.any(Number) as number,
       node: 'n0',
       incarnation: 1,
       nonce: 7,

@@ -77,6 +77,7 @@ function statusView(state: State, name: string): Body<StatusView> | undefined {
     change: node.change ?? '',
     ...(node.taken === undefined ? {} : { taken: takenView(node.taken) }),
     ...(report?.unavailable === undefined ? {} : { unavailable: report.unavailable }),
+    leaseLedger: (node.lease ?? node.lastLease) === undefined ? 0 : node.leaseLedger,
     ...(node.unsure ? { unsure: true } : {}),
   };
 }

@@ -15,37 +15,41 @@ export const drainTerms = ({ drainMs, drain }: Pick<PoolPolicy, 'drainMs' | 'dra
 /** How facts about leases change the fold. */
 export const LEASE_FACTS: FactTable<State> = {
   'node.lease.granted': (state, fact, { sequence, readMs }) => {
-    touch(state, fact);
+    note(state, fact, sequence);
     const node = nodeOf(state, fact.node);
     const rollout = state.rollouts.get(fact.change);
     if (rollout !== undefined && rollout.stalledBy.length > 0)
       state.rollouts.set(fact.change, { ...rollout, stalledBy: [] });
-    putNode(state, { ...node, lease: newLease(fact, readMs), leases: node.leases + 1 }, sequence);
+    putNode(
+      state,
+      { ...node, lease: newLease(fact, readMs), leases: node.leases + 1, leaseLedger: sequence },
+      sequence,
+    );
   },
   // The time for the drain starts over.
   'node.lease.amended': (state, fact, { sequence, readMs: sinceMs }) => {
-    touch(state, fact);
+    note(state, fact, sequence);
     const { drainMs } = fact;
     changeLease(state, fact, sequence, (lease) =>
       lease.phase === 'draining' ? { ...lease, drainMs, ...drainOf(fact), sinceMs } : undefined,
     );
   },
   'node.lease.applying': (state, fact, { sequence, readMs: sinceMs }) => {
-    touch(state, fact);
+    note(state, fact, sequence);
     changeLease(state, fact, sequence, (lease) =>
       lease.phase === 'draining' ? { ...termsOf(lease), phase: 'applying', sinceMs, drift: lease.drift } : undefined,
     );
   },
   'node.lease.settled': (state, fact, entry) => {
-    touch(state, fact);
+    note(state, fact, entry.sequence);
     settle(state, fact, entry);
   },
   'node.lease.uncordoning': (state, fact, { sequence }) => {
-    touch(state, fact);
+    note(state, fact, sequence);
     changeLease(state, fact, sequence, (lease) => (isOpen(lease) ? undefined : { ...lease, phase: 'uncordoning' }));
   },
   'node.lease.released': (state, fact, { sequence }) => {
-    touch(state, fact);
+    note(state, fact, sequence);
     const node = nodeOf(state, fact.node);
     const { lease } = node;
     if (lease?.id === fact.lease && !isOpen(lease))
@@ -53,8 +57,17 @@ export const LEASE_FACTS: FactTable<State> = {
   },
 };
 
-const touch = (state: State, { node }: { readonly node: string }): unknown =>
-  state.touched.add(viewKey('leases', nodeToken(node)));
+/** Each fact about the newest lease of a node changes the view of that lease, and the status says since when. */
+function note(
+  state: State,
+  { node: name, lease }: { readonly node: string; readonly lease: string },
+  leaseLedger: number,
+): void {
+  const node = state.nodes.get(name);
+  if (node?.lease?.id === lease) state.nodes.set(name, { ...node, leaseLedger });
+  state.touched.add(viewKey('leases', nodeToken(name)));
+  state.touched.add(viewKey('status', nodeToken(name)));
+}
 
 function newLease(fact: FactOf<'node.lease.granted'>, sinceMs: number): Lease {
   const terms = termsOf({ ...fact, id: fact.lease, grantedAt: fact.at });
