@@ -302,6 +302,56 @@ test('content that the function refuses is a fault of the content', async () => 
   });
 });
 
+describe('a collection that is answered in a way that nobody understands', () => {
+  const POLICIES = 'mwan3/v1/policies';
+  const answers: readonly (readonly [string, number, string, RegExp])[] = [
+    ['500', 500, 'out of memory', /policies(\/all)? is answered 500 \(out of memory\)$/],
+    ['400', 400, '{"message":"Bad request URI"}', /policies(\/all)? is answered 400 \(Bad request URI\)$/],
+    ['403', 403, 'Forbidden', /policies(\/all)? is forbidden/],
+    [
+      'garbage',
+      200,
+      '<html>',
+      /policies(\/all)? is answered 200 \(<html>\), which is no answer of a network function$/,
+    ],
+    ['no list', 200, '{"policies":7}', /policies is answered without a list of policies$/],
+    ['null', 200, 'null', /policies(\/all)? is answered without (a list of policies|an object)$/],
+  ];
+
+  test.each(answers)('%s is read once more', async (_, status, text, __) => {
+    replica.troubles.collections = { [POLICIES]: { status, text, times: 1 } };
+    await program.apply(POLICY);
+    expect(await program.differs(POLICY)).toBeUndefined();
+    replica.troubles.collections = { [POLICIES]: { status, text, times: 1 } };
+    expect(await program.differs(POLICY)).toBeUndefined();
+  });
+
+  test.each(answers)('%s is like no answer, and names the collection', async (_, status, text, reason) => {
+    const message = expect.stringMatching(reason) as string;
+    replica.troubles.collections = { [POLICIES]: { status, text, times: Infinity } };
+    const unreachable = { fault: 'unreachable', message };
+    await expect(program.apply(POLICY)).rejects.toMatchObject(unreachable);
+    await expect(program.of('Mwan3Policy').original(program.keyOf(POLICY), POLICY, {} as never)).rejects.toMatchObject(
+      unreachable,
+    );
+    replica.heal();
+    await program.apply(POLICY);
+    const steps = new ResourceSteps(
+      { rollBackWith: (work) => work() },
+      program.all,
+      { checkProbe: () => undefined },
+      () => performance.now(),
+    );
+    replica.troubles.collections = { [POLICIES]: { status, text, times: Infinity } };
+    const items: readonly Item[] = [{ do: 'apply', entry: POLICY }];
+    expect(await steps.compare({ do: 'compare', items })).toMatchObject([{ unreachable: true }]);
+    // Drift of everything else is still found.
+    const checks = { config: { fragments: [] }, from: { fragments: [] }, originals: {} };
+    const [found] = await steps.checkDrift({ items, checks }, new AbortController().signal);
+    expect([found?.how, found?.unreachable]).toEqual([expect.stringMatching(reason), undefined]);
+  });
+});
+
 test('an interface that comes later is waited for', async () => {
   const patient = start({ dependencyMs: 10_000 });
   const route = entry('CNFRoute', 'r', { dst: 'default', dev: 'late0' });

@@ -75,3 +75,15 @@ test('what answers as another server does is no replica, and reverts nothing', a
   b.standIn.heal();
   await until(async () => (await fleet.fragments())['Mwan3Policy/page'] === '2/2', 'both have it');
 });
+
+test('a replica that fails at one collection, and works otherwise, reverts nothing', async () => {
+  b.standIn.troubles.collections = { 'mwan3/v1/policies': { status: 500, text: 'no memory', times: Infinity } };
+  expect(await outcomeOf(await fleet.apply(policy('failing')))).toBe('committed');
+  const { verdict, reason } = await until(async () => {
+    const status = await statusOf('cnf-b');
+    return status?.verdict === 'unreachable' ? status : undefined;
+  }, 'the lease has ended');
+  expect([verdict, reason]).toEqual(['unreachable', expect.stringMatching(/policies is answered 500 \(no memory\)/)]);
+  expect((await fleet.fragments())['Mwan3Policy/failing']).toBe('1/2');
+  b.standIn.heal();
+});

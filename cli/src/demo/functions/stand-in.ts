@@ -29,6 +29,8 @@ export interface Troubles {
   resets: number;
   /** Calls of services fail with 500, so many times. */
   failServices: number;
+  /** Collections, such as `mwan3/v1/policies`, that are answered with this, so many times. */
+  collections: Readonly<Record<string, { readonly status: number; readonly text: string; times: number }>>;
 }
 
 const NO_TROUBLES: Troubles = {
@@ -41,6 +43,7 @@ const NO_TROUBLES: Troubles = {
   losePuts: 0,
   resets: 0,
   failServices: 0,
+  collections: {},
 };
 
 export interface StandInOptions {
@@ -209,6 +212,11 @@ export class FunctionStandIn {
   private object(method: string, rest: readonly string[], body: string): Answer {
     const [module, version, collection, name] = rest;
     const path = `${module}/${version}/${collection}`;
+    const bad = this.troubles.collections[path];
+    if (bad !== undefined && bad.times > 0) {
+      bad.times -= 1;
+      return bad;
+    }
     if (!(path in COLLECTIONS) || rest.length > 4) return refused({ code: 400, message: 'Bad request URI' });
     if ((method === 'POST') !== (name === undefined) && method !== 'GET')
       return refused({ code: 400, message: 'Bad request URI' });

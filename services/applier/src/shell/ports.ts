@@ -180,6 +180,9 @@ export class UnreachableError extends RefusedError {
   }
 }
 
+/** The target answers, but not as it should, so what it has cannot be known either. */
+export class BadAnswerError extends UnreachableError {}
+
 /** A command could not be started, so it has changed nothing. */
 export class NeverRanError extends Error {}
 

@@ -15,6 +15,7 @@ import {
   type StepOf,
 } from '../core/index.js';
 import {
+  BadAnswerError,
   refusalOf,
   NeverRanError,
   RefusedError,
@@ -285,7 +286,9 @@ export class ResourceSteps {
       const how = await this.backendOf(item.entry.kind).differs(item.entry, leftMs, ending);
       return { what, how, ...late() };
     } catch (error) {
-      const gone = error instanceof UnreachableError ? { unreachable: true as const } : {};
+      // A drift check tells what can be read, and what cannot.
+      const isTold = ending !== undefined && error instanceof BadAnswerError;
+      const gone = error instanceof UnreachableError && !isTold ? { unreachable: true as const } : {};
       return {
         what,
         how: `cannot be read: ${withoutPath(what, (error as Error).message)}`,

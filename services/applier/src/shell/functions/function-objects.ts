@@ -1,5 +1,5 @@
 import type { FunctionKind } from '#libs/manifests/lean';
-import { RefusedError, UnreachableError, type Clock } from '../ports.js';
+import { BadAnswerError, RefusedError, UnreachableError, type Clock } from '../ports.js';
 import { isComparable } from './certificates.js';
 import { FailedCallError, type FunctionAnswer, type FunctionClient, type Method } from './function-client.js';
 import { certificatesOf, difference, hasCertificates, knownOf, wireOf, type WireObject } from './wire.js';
@@ -80,9 +80,13 @@ export class FunctionObjects {
   /** The same as of now. Doubles are only in the list. */
   private async readNow(kind: FunctionKind, name: string, timeoutMs: number): Promise<readonly WireObject[]> {
     if (kind.post === 'doubles') return this.read(kind, name, timeoutMs);
-    const answer = await this.client.call('GET', pathOf(kind, name), undefined, timeoutMs);
-    const body = answer.status === 404 ? undefined : succeeded(answer, 'GET', pathOf(kind, name)).body;
-    const found = isObject(body) ? [body] : [];
+    const path = pathOf(kind, name);
+    const found = await this.get(path, timeoutMs, (answer) => {
+      if (answer.status === 404) return [];
+      const { body } = succeeded(answer, 'GET', path);
+      if (!isObject(body)) throw new RefusedError('node', `GET ${path} is answered without an object`);
+      return [body];
+    });
     const known = this.lists.get(kind.path);
     if (known !== undefined) {
       const others = (await known.list).filter((object) => object[NAME] !== name);
@@ -256,12 +260,35 @@ export class FunctionObjects {
 
   private async fetchList(kind: FunctionKind, timeoutMs?: number): Promise<readonly WireObject[]> {
     const path = `sdewan/${kind.path}`;
-    const { body } = succeeded(await this.client.call('GET', path, undefined, timeoutMs), 'GET', path);
-    const list = isObject(body) ? body[kind.collection] : undefined;
-    if (Array.isArray(list)) return list.filter(isObject);
-    // An empty table of Lua may become an empty object.
-    if (isObject(list) && Object.keys(list).length === 0) return [];
-    throw new RefusedError('node', `GET ${path} is answered without a list of ${kind.collection}`);
+    return this.get(path, timeoutMs, (answer) => {
+      const { body } = succeeded(answer, 'GET', path);
+      const list = isObject(body) ? body[kind.collection] : undefined;
+      if (Array.isArray(list)) return list.filter(isObject);
+      // An empty table of Lua may become an empty object.
+      if (isObject(list) && Object.keys(list).length === 0) return [];
+      throw new RefusedError('node', `GET ${path} is answered without a list of ${kind.collection}`);
+    });
+  }
+
+  /**
+   * Reads once more after a bad answer. A second one says nothing about any change: like no answer at all, it does not
+   * tell what the replica has.
+   */
+  private async get<T>(
+    path: string,
+    timeoutMs: number = this.client.callTimeoutMs,
+    understood: (answer: FunctionAnswer) => T,
+  ): Promise<T> {
+    const endMs = performance.now() + timeoutMs;
+    for (let isAgain = false; ; isAgain = true) {
+      try {
+        const leftMs = Math.max(1, endMs - performance.now());
+        return understood(await this.client.call('GET', path, undefined, leftMs));
+      } catch (error) {
+        if (!(error instanceof RefusedError) || error instanceof UnreachableError) throw error;
+        if (isAgain) throw new BadAnswerError(error.message);
+      }
+    }
   }
 
   /** An object of a kind without doubles is read alone after a write, which brings the list up to date. */
