@@ -130,4 +130,12 @@ describeOnClusters('the clusters of a hub', 3, (lean) => {
     const missing = [...fleet.log.matchAll(/the permission to (.*?) is missing/g)].map(([, right]) => right);
     expect(missing).toEqual(['get configmaps in the namespace fleet']);
   });
+
+  test('a cluster whose Secret returns later still knows what it was before', async () => {
+    await fleet.secret('plain', one.kubeconfig(), { 'sluice.dev/cluster': 'one', kind: 'cluster' });
+    await fleet.untilNodes({ 'one.fleet': 'ready' });
+    await has(one, '3');
+    expect(await fleet.cli('delete', 'KubeObjects', 'x', '--wait')).toMatchObject({ code: 0 });
+    expect(await one.api.get('/api/v1/namespaces/default/configmaps/x')).toBeUndefined();
+  });
 });

@@ -142,6 +142,11 @@ test('a message is read although it is no JSON', async () => {
   });
 });
 
+test('what speaks no TLS is named in plain words', async () => {
+  const one = client({ baseUrl: replica.baseUrl.replace('http:', 'https:') });
+  await expect(one.call('GET', POLICIES)).rejects.toThrow('what answers there does not speak TLS: check the port');
+});
+
 test('only the certificate of its own authority is trusted', async () => {
   const { ca, key, cert } = await signed();
   const secure = await FunctionStandIn.start({ tls: { key, cert } });

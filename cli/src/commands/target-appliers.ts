@@ -50,6 +50,7 @@ export async function targetAppliers({ io }: Session, command: Command): Promise
       // What a replica lost by restarting faster than it is asked is noticed by the next comparison.
       driftCheckMs: checkMs,
       onTrouble: (node, reason) => notes.note(node, reason),
+      onContest: (node, isContested) => notes.contest(node, isContested),
       log,
     }),
   );

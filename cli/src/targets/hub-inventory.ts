@@ -41,6 +41,7 @@ export async function hubInventory(options: HubInventoryOptions): Promise<Invent
         return !(await hub.hasCluster(of, name));
       },
       reason: 'its Cluster or Secret was deleted',
+      mayOutlive: true,
     },
     close: () => {
       objects.stop();

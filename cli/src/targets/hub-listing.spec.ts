@@ -71,6 +71,18 @@ it('lists a Cluster with its Secret, and its labels', () => {
   expect([reasons(listing), [...listing.nodes.keys()]]).toEqual([[], ['a.fleet']]);
 });
 
+it('knows that a cluster outlives its Secret, and not its Cluster', () => {
+  const { nodes } = listed(
+    [cluster('a')],
+    [secret('a-kubeconfig', 'https://a')],
+    [secret('b-secret', 'https://b', 'b')],
+  );
+  expect([...nodes].map(([node, { outlives }]) => [node, outlives])).toEqual([
+    ['a.fleet', false],
+    ['b.fleet', true],
+  ]);
+});
+
 it('waits for the Secret of a Cluster, and says so once the control plane is ready', () => {
   const early = listed([cluster('a', { unready: 'the control plane is not ready' })], []);
   expect([served(early), reasons(early), [...early.nodes.keys()]]).toEqual([[], [], ['a.fleet']]);

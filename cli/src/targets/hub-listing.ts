@@ -60,7 +60,8 @@ export function clustersOf(hub: HubState): HubListing {
     const { object, node } = found;
     const problem = (reason: string, todo: string): void => void problems.push({ object, reason, todo });
     if (!isNodeName(node)) return problem(`${node} cannot be the name of a node`, 'use a shorter name, in lower case');
-    nodes.set(node, { isReplaced: true });
+    // Cluster API deletes the cluster with its object. A Secret is only a way into it.
+    nodes.set(node, { isReplaced: true, outlives: found.owner.kind === 'Secret' });
     if (found.secret === undefined) return;
     const { secret, namespace, cluster } = found;
     const key = KEYS.find((one) => (secret.data[one] ?? '').trim() !== '') ?? '';

@@ -20,6 +20,8 @@ export interface InventoryProblem {
 export interface ExistingNode {
   /** Once it is deleted, another one may get its name soon, which is then the same node. */
   readonly isReplaced: boolean;
+  /** The target goes on without its object, which is only how to reach it. */
+  readonly outlives?: boolean;
 }
 
 /** Where the targets of an applier are listed. */
@@ -45,6 +47,8 @@ export interface Leaving {
   isOurs(labels: Readonly<Record<string, string>>): boolean;
   /** Whether its object is really deleted, and not only selected no longer. Rejects if that is unknown now. */
   isDeleted(node: string): Promise<boolean>;
+  /** Whether a target may outlive its object, if it is not known what that was: it was deleted while no copy ran. */
+  readonly mayOutlive: boolean;
   /** For people. */
   readonly reason: string;
 }

@@ -12,6 +12,7 @@ class World {
   readonly led = new Set<string>();
   readonly others = new Set<string>();
   fails = 0;
+  mayOutlive = false;
   beforeRemoval: () => void = () => undefined;
   readonly leaves: Leaves;
 
@@ -38,12 +39,16 @@ class World {
       served: {
         leads: (node) => this.led.has(node),
         announce: (node) => void this.done.push(`announce ${node}`),
-        forget: (node) => Promise.resolve(void this.done.push(`forget ${node}`)),
+        forget: (node, { keepsJournal }) =>
+          Promise.resolve(void this.done.push(`forget ${node}${keepsJournal ? ', keep its journal' : ''}`)),
       },
       leaving: {
         isOurs: ({ of }) => of === 'us',
         isDeleted: (node) => Promise.resolve(!this.objects.has(node)),
         reason: 'its pod was deleted',
+        get mayOutlive() {
+          return world.mayOutlive;
+        },
       },
       log: SILENT,
       replaceMs: 50,
@@ -59,7 +64,11 @@ class World {
   }
 
   show(...nodes: readonly string[]): void {
-    this.leaves.update(new Map(nodes.map((node) => [node, { isReplaced: node.startsWith('stable') }])));
+    const existing = (node: string) => ({
+      isReplaced: node.startsWith('stable'),
+      outlives: node.startsWith('cluster'),
+    });
+    this.leaves.update(new Map(nodes.map((node) => [node, existing(node)])));
   }
 }
 
@@ -89,6 +98,28 @@ it('removes what was deleted while no copy ran, and no node of another inventory
   world.show();
   await until(() => world.nodes.get('a') === 'gone', 'the node is removed');
   expect(world.done).toEqual(REMOVED('a'));
+});
+
+it('keeps the journal of a target that outlives its object, and may return with what was applied to it', async () => {
+  world.join('cluster-1');
+  world.join('new-1');
+  world.show('cluster-1', 'new-1');
+  world.objects.clear();
+  world.show();
+  await until(() => [...world.nodes.values()].every((state) => state === 'gone'), 'both are removed');
+  expect(world.done.filter((one) => one.startsWith('forget'))).toEqual([
+    'forget cluster-1, keep its journal',
+    'forget new-1',
+  ]);
+});
+
+it('keeps the journal, too, if a target that may outlive its object was deleted while no copy ran', async () => {
+  world.mayOutlive = true;
+  world.join('a');
+  world.objects.clear();
+  world.show();
+  await until(() => world.nodes.get('a') === 'gone', 'the node is removed');
+  expect(world.done[0]).toBe('forget a, keep its journal');
 });
 
 it('removes nothing that returns under its name, that still exists, or that another copy serves', async () => {

@@ -20,14 +20,20 @@ const REPLACE_MS = 30_000;
 const EVERY_MS = 1_000;
 const AGAIN_MS = 5_000;
 
+interface Missing {
+  /** When to look at it. */
+  readonly dueMs: number;
+  readonly outlives: boolean;
+}
+
 /**
  * Removes nodes from the fleet whose objects were deleted, also while no copy ran. Every copy knows of them, and the
  * one that serves the node removes it.
  */
 export class Leaves {
   private existing: ReadonlyMap<string, ExistingNode> | undefined;
-  /** Nodes that are not listed any more, and when to look at them. */
-  private readonly missing = new Map<string, number>();
+  /** Nodes that are not listed any more. */
+  private readonly missing = new Map<string, Missing>();
   private isCompared = false;
   private timer: NodeJS.Timeout | undefined;
   private isStopped = false;
@@ -40,8 +46,9 @@ export class Leaves {
   /** These nodes exist now. */
   update(nodes: ReadonlyMap<string, ExistingNode>): void {
     const { replaceMs = REPLACE_MS } = this.options;
-    for (const [node, { isReplaced }] of this.existing ?? [])
-      if (!nodes.has(node)) this.missing.set(node, performance.now() + (isReplaced ? replaceMs : 0));
+    for (const [node, { isReplaced, outlives = false }] of this.existing ?? [])
+      if (!nodes.has(node))
+        this.missing.set(node, { dueMs: performance.now() + (isReplaced ? replaceMs : 0), outlives });
     for (const node of this.missing.keys()) if (nodes.has(node)) this.missing.delete(node);
     this.existing = nodes;
     this.wake();
@@ -63,8 +70,8 @@ export class Leaves {
     this.pauseMs = everyMs;
     try {
       if (!this.isCompared) await this.compare();
-      for (const [node, dueMs] of [...this.missing])
-        if (performance.now() >= dueMs && this.missing.has(node) && !this.isStopped) await this.consider(node);
+      for (const [node, one] of [...this.missing])
+        if (performance.now() >= one.dueMs && this.missing.has(node) && !this.isStopped) await this.consider(node, one);
     } catch (error) {
       log.warn({ error: (error as Error).message }, 'it is not known which nodes have left; trying again');
       this.pauseMs = this.options.againMs ?? AGAIN_MS;
@@ -79,11 +86,12 @@ export class Leaves {
     const nodes = [...(await fleet.list('nodes')).values()].filter(
       ({ node, state, labels }) => state !== 'gone' && leaving.isOurs(labels) && this.existing?.has(node) !== true,
     );
-    for (const { node } of nodes) if (!this.missing.has(node)) this.missing.set(node, performance.now() + replaceMs);
+    const missing = { dueMs: performance.now() + replaceMs, outlives: leaving.mayOutlive };
+    for (const { node } of nodes) if (!this.missing.has(node)) this.missing.set(node, missing);
     this.isCompared = true;
   }
 
-  private async consider(node: string): Promise<void> {
+  private async consider(node: string, { outlives }: Missing): Promise<void> {
     const { fleet, served, leaving, log } = this.options;
     try {
       if (!served.leads(node)) return await this.watchOther(node);
@@ -92,7 +100,7 @@ export class Leaves {
         return log.warn({ node }, 'the inventory lists this node no longer, but its object exists: it becomes silent');
       }
       // It must not report once it was removed.
-      await served.forget(node);
+      await served.forget(node, { keepsJournal: outlives });
       if (!this.missing.has(node)) return;
       await fleet.request('ops.node.remove', { node, force: true, by: 'applier', reason: leaving.reason });
       log.info({ node, reason: leaving.reason }, 'the node was removed from the fleet');
@@ -112,7 +120,9 @@ export class Leaves {
   }
 
   private later(node: string): void {
-    if (this.missing.has(node)) this.missing.set(node, performance.now() + (this.options.againMs ?? AGAIN_MS));
+    const one = this.missing.get(node);
+    if (one === undefined) return;
+    this.missing.set(node, { ...one, dueMs: performance.now() + (this.options.againMs ?? AGAIN_MS) });
   }
 
   private left(node: string): void {

@@ -49,6 +49,7 @@ export async function podInventory(options: PodInventoryOptions): Promise<Invent
         return (await kube.podReplica(of, name)) === undefined;
       },
       reason: 'its pod was deleted',
+      mayOutlive: false,
     },
     close: () => kube.close(),
   };

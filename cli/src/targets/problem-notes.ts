@@ -13,6 +13,11 @@ export interface ProblemNotesOptions {
 /** Notes are sent to everybody who asks which services run. */
 const MOST_NOTES = 20;
 
+const CONTEST = {
+  reason: 'another applier takes it over again and again',
+  todo: 'rename one of two targets with this name, or stop the applier that runs with other flags',
+};
+
 /** Shows what cannot be served: in the log, and in `sluice doctor`. */
 export class ProblemNotes {
   private problems: ReadonlyMap<string, InventoryProblem> = new Map();
@@ -20,6 +25,7 @@ export class ProblemNotes {
   private listed: readonly InventoryProblem[] = [];
   /** Of targets that do not join, by node. */
   private readonly troubles = new Map<string, InventoryProblem>();
+  private readonly contests = new Map<string, InventoryProblem>();
   /** One after another: each replaces the one before. */
   private shown: Promise<void> = Promise.resolve();
 
@@ -35,6 +41,13 @@ export class ProblemNotes {
     });
   }
 
+  /** Another process takes a target over again and again, or no longer does. */
+  contest(node: string, isContested: boolean): void {
+    if (isContested) this.contests.set(node, { object: node, ...CONTEST });
+    else if (!this.contests.delete(node)) return;
+    this.update(this.listed);
+  }
+
   /** Why a target of the inventory does not join; undefined if it does. */
   note(node: string, reason: string | undefined): void {
     const todo = 'correct its entry, or what is wrong there: the applier asks it again and again';
@@ -46,7 +59,10 @@ export class ProblemNotes {
   update(listed: readonly InventoryProblem[]): void {
     const { log } = this.options;
     this.listed = listed;
-    const all = [...listed, ...this.troubles.values()];
+    // A target whose entry cannot be used does not join for the same reason.
+    const known = new Set(listed.map(({ reason }) => reason));
+    const troubles = [...this.troubles.values()].filter(({ reason }) => !known.has(reason));
+    const all = [...listed, ...troubles, ...this.contests.values()];
     const now = new Map(all.map((problem) => [`${problem.object} ${problem.reason}`, problem]));
     for (const [key, { object, reason, todo }] of now)
       if (!this.problems.has(key)) log.warn({ object, todo }, `${object} is not served: ${reason}`);

@@ -251,6 +251,11 @@ const isOfServerBetween = (status: number): boolean =>
 
 const wordsOf = ({ status, message }: FunctionAnswer): string => `${status}${message === '' ? '' : ` (${message})`}`;
 
+/** What OpenSSL says in words of its own. */
+const TLS_WORDS: Readonly<Record<string, string>> = {
+  ERR_SSL_WRONG_VERSION_NUMBER: 'what answers there does not speak TLS: check the port, or whether the URL needs http',
+};
+
 /** A connection that fails on several addresses has no message of its own. */
 function reasonOf(error: unknown): string {
   const { message, code, errors } = error as {
@@ -258,5 +263,8 @@ function reasonOf(error: unknown): string {
     readonly code?: string;
     readonly errors?: readonly Error[];
   };
-  return [message, errors?.[0]?.message, code].find((text) => text !== undefined && text !== '') ?? String(error);
+  return (
+    [TLS_WORDS[code ?? ''], message, errors?.[0]?.message, code].find((text) => text !== undefined && text !== '') ??
+    String(error)
+  );
 }

@@ -30,6 +30,8 @@ export interface ServeOptions {
   readonly log: Log;
   /** Why a target does not join; undefined as soon as it does, or is no longer served here. */
   readonly onTrouble?: (node: string, reason: string | undefined) => void;
+  /** Whether another process, which is no copy of this one, serves a target too. */
+  readonly onContest?: (node: string, isContested: boolean) => void;
   /** How long another copy waits for a sign of life before it takes over. */
   readonly leaderTtlMs?: number;
   readonly driftCheckMs?: number;
@@ -46,8 +48,11 @@ export interface ServedTargets {
   leads(node: string): boolean;
   /** The node announces itself again, if it runs here. */
   announce(node: string): void;
-  /** Deletes what was kept about a node that is no target any more. Resolves once it no longer runs here. */
-  forget(node: string): Promise<void>;
+  /**
+   * Deletes what was kept about a node that is no target any more. Resolves once it no longer runs here.
+   * `keepsJournal`: the target still has what was applied to it, and its originals are needed if it returns.
+   */
+  forget(node: string, options: { readonly keepsJournal: boolean }): Promise<void>;
   /** Stops, and hands all targets over to other copies. */
   stop(): Promise<void>;
 }
@@ -70,6 +75,7 @@ export async function serveTargets(options: ServeOptions): Promise<ServedTargets
   const set = new TargetSet({
     shards: SHARDS,
     log,
+    onContest: (node, isContested) => options.onContest?.(node, isContested),
     run: (target, onLost, ending) =>
       runTarget({
         target,
@@ -106,10 +112,11 @@ export async function serveTargets(options: ServeOptions): Promise<ServedTargets
     replace: (targets) => set.replace(targets),
     leads: (node) => set.leads(node),
     announce: (node) => set.announce(node),
-    forget: async (node) => {
+    forget: async (node, { keepsJournal }) => {
       await set.settled(node);
-      await journals.remove(node);
       await bucket.remove(node);
+      if (keepsJournal) return;
+      await journals.remove(node);
       await rm(join(folder, 'configs', nodeToken(node)), { recursive: true, force: true });
     },
     stop: async () => {

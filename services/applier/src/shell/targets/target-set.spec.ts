@@ -73,6 +73,41 @@ it('claims a target that another copy took over again, but not at full speed', a
   }
 });
 
+it('says that a target is contested, until nobody has taken it over for a while', async () => {
+  jest.useFakeTimers();
+  try {
+    const contests: unknown[] = [];
+    let claims = 0;
+    const run = (_target: Target, onLost: () => void): Promise<RunningTarget> => {
+      claims += 1;
+      if (claims < 5) setTimeout(onLost, 1);
+      return Promise.resolve({
+        node: 'f-1',
+        looked: Promise.resolve(),
+        relabel: () => undefined,
+        setUnavailable: () => undefined,
+        stop: () => Promise.resolve(),
+      });
+    };
+    const onContest = (node: string, isContested: boolean): void => void contests.push([node, isContested]);
+    const set = new TargetSet({ shards: 1, run, log: quiet, onContest });
+    set.lead(0, true);
+    set.replace([target({})]);
+    await jest.advanceTimersByTimeAsync(10_000);
+    expect([claims, contests]).toEqual([2, []]);
+    await jest.advanceTimersByTimeAsync(20_000);
+    expect([claims, contests]).toEqual([5, [['f-1', true]]]);
+    await jest.advanceTimersByTimeAsync(60_000);
+    expect(contests).toEqual([
+      ['f-1', true],
+      ['f-1', false],
+    ]);
+    await set.stop();
+  } finally {
+    jest.useRealTimers();
+  }
+});
+
 it('tells a target whether it can be used, until it leaves', async () => {
   const { set, heard, claimed } = setOfOne();
   set.replace([target({})]);

@@ -8,6 +8,8 @@ export interface TargetSetOptions {
   readonly shards: number;
   /** Claims a target and runs it. Rejects if that is not possible now. */
   readonly run: (target: Target, onLost: () => void, ending: AbortSignal) => Promise<RunningTarget>;
+  /** Another process takes the target over again and again, although this copy should have it; or does so no more. */
+  readonly onContest?: (node: string, isContested: boolean) => void;
   readonly log: Log;
 }
 
@@ -21,6 +23,9 @@ const STARTED_AT_ONCE = 32;
 const START_MS = 500;
 /** Two copies that both believe that they lead must not take a target from each other at full speed. */
 const AFTER_LOSS_MS = 6_000;
+/** So many losses in this time are no change of the leader. */
+const CONTEST_LOSSES = 3;
+const CONTEST_MS = 60_000;
 
 /** Which of many targets run here: those that exist and whose shard this copy leads. */
 export class TargetSet {
@@ -109,6 +114,9 @@ class Slot {
   private failures = 0;
   private ending = new AbortController();
   private wake: () => void = () => undefined;
+  /** When the target was lost lately. */
+  private losses: readonly number[] = [];
+  private contest: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly options: TargetSetOptions,
@@ -191,11 +199,25 @@ class Slot {
   private async lost(): Promise<void> {
     const { current } = this;
     this.current = undefined;
+    if (this.wanted !== undefined) this.noteLoss(this.wanted.node);
     await current?.running.stop(this.stopping);
     if (this.isBusy) return;
     this.isBusy = true;
     this.settled = this.pause(AFTER_LOSS_MS).then(() => this.settle());
     await this.settled;
+  }
+
+  private noteLoss(node: string): void {
+    const nowMs = performance.now();
+    this.losses = [...this.losses.filter((atMs) => atMs > nowMs - CONTEST_MS), nowMs];
+    const wasContested = this.contest !== undefined;
+    if (!wasContested && this.losses.length < CONTEST_LOSSES) return;
+    clearTimeout(this.contest);
+    this.contest = setTimeout(() => {
+      this.contest = undefined;
+      this.options.onContest?.(node, false);
+    }, CONTEST_MS).unref();
+    if (!wasContested) this.options.onContest?.(node, true);
   }
 
   private pause(ms: number): Promise<void> {
