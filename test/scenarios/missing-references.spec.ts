@@ -127,9 +127,17 @@ describe('a change that refers to something that does not exist', () => {
     const first = one.rolls([network('blue', 100), green]);
     const second = one.rolls([fragment('Layer2Network', 'pink', { id: 200, vrf: 'green' }), vrf]);
     expect([viewOf(one, first).needs, viewOf(one, second).needs]).toEqual([['Vrf/red'], ['Vrf/green']]);
-    expect(one.validator.view('reviews', second)?.reasons.map(({ message }) => message)).toEqual([
+    const messages = (change: string) => one.validator.view('reviews', change)?.reasons.map(({ message }) => message);
+    expect(messages(second)).toEqual([
       `the node has no Vrf for the VRF green; ${first} and this change wait for each other, because ${first} has it and needs Vrf/red of this change: publish them as one change`,
     ]);
+    // The earlier one, too, as long as the later one waits.
+    expect(messages(first)).toEqual([
+      `the node has no Vrf for the VRF red; ${second} and this change wait for each other, because ${second} has it and needs Vrf/green of this change: publish them as one change`,
+    ]);
+    one.asks({ op: 'rollout.abort', change: second, by: 'me', reason: 'a circle' });
+    one.quiet();
+    expect(messages(first)).toEqual(['the node has no Vrf for the VRF red']);
   });
 
   it('waits in every step of a chain', () => {

@@ -27,11 +27,13 @@ const FACTS: FactTable<State> = {
     // It was already rendered, but now has to wait: it will be rendered again.
     state.candidates.delete(change);
     state.openCandidates.delete(change);
+    touchBlocked(state);
   },
   'config.validated': (state, { change, attempt, warnings }, { sequence }) => {
     const candidate = state.candidates.get(change);
     if (candidate?.attempt === attempt) state.candidates.set(change, { ...candidate, reviewed: sequence, missing: [] });
     state.blockedUntil.delete(change);
+    touchBlocked(state);
     record(state, { change, attempt, verdict: 'validated', reasons: [], warnings });
   },
   'config.blocked': (state, { change, attempt, reasons, untilMs }, { sequence }) => {
@@ -39,6 +41,7 @@ const FACTS: FactTable<State> = {
     if (candidate?.attempt !== attempt) return;
     state.candidates.set(change, { ...candidate, reviewed: sequence, missing: reasons });
     state.blockedUntil.set(change, untilMs);
+    touchBlocked(state);
     record(state, { change, attempt, verdict: 'blocked', reasons, warnings: [] });
   },
   'config.rejected': (state, { change, attempt, reasons }) => {
@@ -130,6 +133,13 @@ function forget(state: State, change: string): void {
   if (!state.rollouts.has(change)) state.carried.delete(change);
   state.candidates.delete(change);
   state.openCandidates.delete(change);
+  touchBlocked(state);
+}
+
+/** The reviews of changes that wait for references say which other waiting changes have them. */
+function touchBlocked(state: State): void {
+  for (const name of state.openCandidates)
+    if ((state.candidates.get(name)?.missing.length ?? 0) > 0) state.touched.add(viewKey('reviews', name));
 }
 
 function commit(state: State, { change }: { readonly change: string }): void {

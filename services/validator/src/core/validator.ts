@@ -131,7 +131,7 @@ function reviewChange(
       change,
       attempt,
       needs,
-      reasons: boundReasons(withHolders(outcome.reasons, touched.applied, waitingBesides(draft.state, change))),
+      reasons: boundReasons(outcome.reasons),
       untilMs,
     });
   }
@@ -146,6 +146,10 @@ function reviewChange(
 }
 
 const NOTHING: Touched = { applied: [], deleted: [] };
+
+/** The missing references of a change, and which other waiting changes have them now. */
+const withOthers = (state: State, change: string, reasons: readonly Reason[]): readonly Reason[] =>
+  withHolders(reasons, (state.touches.get(change) ?? NOTHING).applied, waitingBesides(state, change));
 
 /** The other changes that wait for references. */
 function waitingBesides(state: State, change: string): readonly WaitingChange[] {
@@ -170,7 +174,10 @@ function endWaiting(draft: ValidatorDraft, candidate: Candidate): void {
   reject(
     draft,
     candidate,
-    candidate.missing.map((reason) => ({ ...reason, message: `${reason.message}: ${waited}` })),
+    withOthers(draft.state, candidate.change, candidate.missing).map((reason) => ({
+      ...reason,
+      message: `${reason.message}: ${waited}`,
+    })),
   );
 }
 
@@ -312,9 +319,11 @@ const SHOWN_REASONS = 100;
 function reviewView(state: State, change: string): Omit<ReviewView, 'ledger'> | undefined {
   const review = state.reviews.get(change);
   if (review === undefined) return undefined;
+  const isBlocked = (state.candidates.get(change)?.missing.length ?? 0) > 0;
+  const reasons = isBlocked ? boundReasons(withOthers(state, change, review.reasons)) : review.reasons;
   return {
     ...review,
-    reasons: review.reasons.slice(0, SHOWN_REASONS),
+    reasons: reasons.slice(0, SHOWN_REASONS),
     warnings: review.warnings.slice(0, SHOWN_REASONS),
   };
 }
