@@ -200,10 +200,14 @@ export class ClusterBackend implements Backend {
   private async statusOf({ id, object, fluxRevision }: ObjectEntry): Promise<ObjectStatus> {
     // What a watch keeps of an object does not tell its revision.
     if (fluxRevision !== undefined) return fluxStatus(await this.found(object), fluxRevision, this.attempts.get(id));
-    const seen = this.watches.statusOf(groupKindOf(object), id);
-    if (seen !== undefined) return seen;
-    const found = await this.objects.read(object);
-    return found === undefined ? { is: 'in-progress', message: 'is missing' } : kstatus(found, Date.now());
+    const seen = this.watches.statusOf(groupKindOf(object), id) ?? (await this.judged(object));
+    if (seen === undefined) return { is: 'in-progress', message: 'is missing' };
+    return seen.is === 'in-progress' && isSuspended(object) ? { is: 'current', message: 'is suspended' } : seen;
+  }
+
+  private async judged(object: KubeManifest): Promise<ObjectStatus | undefined> {
+    const found = await this.found(object);
+    return found === undefined ? undefined : kstatus(found, Date.now());
   }
 
   private async packed(entry: ConfigEntry): Promise<Json> {
@@ -239,6 +243,11 @@ export class ClusterBackend implements Backend {
 }
 
 const textOf = ({ manager, field }: FieldConflict): string => `${manager} ${field}`;
+
+/** A Job whose own manifest says so is not to run. One that another program has suspended, such as a queue, is. */
+const isSuspended = (manifest: KubeManifest): boolean =>
+  groupKindOf(manifest) === 'Job.batch' &&
+  (manifest['spec'] as { readonly suspend?: unknown } | undefined)?.suspend === true;
 
 const hasNamespace = (manifests: readonly KubeManifest[], name: string | undefined): boolean =>
   manifests.some(({ kind, metadata }) => kind === 'Namespace' && metadata.name === name);

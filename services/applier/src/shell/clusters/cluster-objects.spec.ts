@@ -141,6 +141,20 @@ describeOnClusters('the objects of a cluster', 1, (clusters) => {
     await scene.bus.reported((report) => report.kind === 'announced' && report.leftovers.length === 0);
   });
 
+  it('count as ready if they are Jobs that their own manifest suspends', async () => {
+    const job = (more: object): object => ({
+      apiVersion: 'batch/v1',
+      kind: 'Job',
+      metadata: { name: 'x', namespace: 'default' },
+      spec: { ...more, template: { spec: { restartPolicy: 'Never', containers: [{ name: 'a', image: 'a:1' }] } } },
+    });
+    expect(await roll(objects('a', [job({ suspend: true })]))).toBe('applied');
+    // No controller starts it.
+    const { verdict, reason } = await scene.bus.roll(config(objects('a', [job({})])), { applyMs: 6_000 });
+    expect([verdict, reason]).toEqual(['failed', expect.stringContaining('Job.batch/default/x: has not started')]);
+    expect(await roll()).toBe('applied');
+  });
+
   it('that replace one that was being deleted are deleted with their fragment', async () => {
     await scene.apply(configMapPath('x'), configMap('x', { a: 'old' }, { finalizers: ['example.dev/hold'] }), 'me');
     await scene.api.remove(configMapPath('x'));
