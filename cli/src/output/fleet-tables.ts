@@ -78,7 +78,7 @@ const LISTINGS: { readonly [G in Resource]: Listing<G> } = {
     isGone: (pool) => pool.gone,
   },
   fragments: {
-    heads: ['KIND', 'NAME', 'CHANGE', 'SOURCE', 'UP TO DATE', 'APPLYING', 'FAILED', 'DEFERRED', 'LABELS'],
+    heads: ['KIND', 'NAME', 'CHANGE', 'SOURCE', 'UP TO DATE', 'APPLYING', 'FAILED', 'DEFERRED', 'DRIFTED', 'LABELS'],
     row: ({ fragment, change, source, counts, rolling, removing, stillOn }, _now, colours) => [
       fragment?.kind ?? '',
       fragment?.name ?? '',
@@ -88,6 +88,7 @@ const LISTINGS: { readonly [G in Resource]: Listing<G> } = {
       countText(counts?.applying),
       colours.red(countText(counts?.failed)),
       colours.yellow(countText(counts?.deferred)),
+      colours.yellow(countText(counts?.drifted)),
       labelText(fragment?.labels ?? {}),
     ],
     order: (a, b) =>

@@ -19,8 +19,8 @@ function check(world: World, view: FragmentView): void {
   const fail = (text: string): never => {
     throw new Violation(`${fragment.kind}/${fragment.name} ${text}: ${JSON.stringify({ ...counts, rolling, inSync })}`);
   };
-  const { nodes, upToDate, applying, failed, deferred, waiting } = counts;
-  if (upToDate + applying + failed + deferred + waiting !== nodes) fail('has counts that do not add up');
+  const { nodes, upToDate, applying, failed, deferred, waiting, drifted } = counts;
+  if (upToDate + applying + failed + deferred + waiting + drifted !== nodes) fail('has counts that do not add up');
   if (rolling !== '') return;
   const selected = world.bus
     .views('nodes')
@@ -36,7 +36,10 @@ function check(world: World, view: FragmentView): void {
     const isDone = status !== undefined && !status.incompatible && status.hash !== '' && status.hash === status.desired;
     return isDone && hasIt(world, node, fragment);
   });
-  if (upToDate < done.length) fail(`is on ${done.length} nodes that have all of their config`);
+  if (upToDate + drifted < done.length) fail(`is on ${done.length} nodes that have all of their config`);
+  // It counts as drifted only if it says so.
+  const differing = selected.filter((node) => (world.bus.view('status', nodeToken(node))?.drifted ?? []).length > 0);
+  if (drifted > differing.length) fail(`differs on ${differing.length} nodes`);
   const lacking = selected.find((node) => !isAlive(node) || !hasIt(world, node, fragment));
   if (inSync && lacking !== undefined) fail(`is not on ${lacking}`);
 }

@@ -58,6 +58,7 @@ const REACHED = {
       failed: described(COUNT, 'Nodes whose last lease failed.'),
       deferred: described(COUNT, 'Nodes that get it later, once they can.'),
       waiting: described(COUNT, 'Nodes that wait for their turn.'),
+      drifted: described(COUNT, 'Nodes that have it, but where something of it was changed.'),
     } satisfies Readonly<Record<keyof FragmentCounts, object>>,
   },
 };

@@ -14,12 +14,15 @@ export function planDriftActions(
   policy: EffectivePolicy,
 ): readonly Action[] {
   if (drift.length === 0) return [];
-  const places = { from: Map.groupBy(from.fragments, placeOf), to: Map.groupBy(to.fragments, placeOf) };
+  const places = { from: placesIn(from.fragments), to: placesIn(to.fragments) };
   const entries = new Set(drift.flatMap((difference) => entriesOf(difference, to, places)));
   return ordered([...entries].flatMap((entry) => rulingOf(entry.kind, placeOf(entry), policy).actions));
 }
 
-type Places = ReadonlyMap<string, readonly ConfigEntry[]>;
+/** Entries by their places, as differences name them. */
+export type Places = ReadonlyMap<string, readonly ConfigEntry[]>;
+
+export const placesIn = (entries: readonly ConfigEntry[]): Places => Map.groupBy(entries, placeOf);
 
 /** The entries of `to` that a difference may be about. If in doubt, more: nobody notices a missing action. */
 function entriesOf(
@@ -35,8 +38,8 @@ function entriesOf(
   return network.length > 0 ? network : to.fragments;
 }
 
-/** A config may have thousands of places: all are compared only with a text that was cut. */
-function namedIn(difference: string, places: Places): readonly ConfigEntry[] {
+/** The entries whose place a difference names. Only a text that was cut is compared with all places: there are many. */
+export function namedIn(difference: string, places: Places): readonly ConfigEntry[] {
   if (difference.endsWith(CUT))
     return [...places].flatMap(([place, some]) => (isDriftOf(difference, place) ? some : []));
   const entries: ConfigEntry[] = [];

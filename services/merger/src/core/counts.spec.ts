@@ -124,6 +124,36 @@ describe('the counts of a fragment', () => {
     expect(text(m, 'a')).toBe('nodes 1, upToDate 1');
   });
 
+  it('count nodes that say that they differ from it apart from those that have it', () => {
+    const m = fleet('n0', 'n1', 'n2');
+    rollOut(m, 1, file('a', '1'), file('b', '1'));
+    const differs = (node: string, ...differences: readonly string[]): NewFact =>
+      factOf('node.reported', {
+        ...report(node, m.state.inForce.get(node) as string, { differences }),
+        report: 'drifted',
+      });
+    m.given(differs('n1', '/etc/a: content differs'), differs('n2', 'Sysctl/x: is 1 instead of 2'));
+    expect(counts(m, 'a')).toMatchObject({ text: 'nodes 3, upToDate 2, drifted 1', inSync: false });
+    expect(counts(m, 'b')).toMatchObject({ text: 'nodes 3, upToDate 3', inSync: false });
+    // One that is behind, too, has another version.
+    m.publishes(2, file('a', '2'));
+    m.starts('c2');
+    expect(text(m, 'a')).toBe('nodes 3, waiting 3');
+    for (const node of ['n0', 'n1', 'n2']) m.given(leased(m, node, 'c2'), ends(m, node, 'c2', 'applied'));
+    expect(text(m, 'a')).toBe('nodes 3, upToDate 3');
+    m.given(differs('n0', '/etc/a: missing'));
+    expect(text(m, 'a')).toBe('nodes 3, upToDate 2, drifted 1');
+    m.completes('c2');
+    expect(counts(m, 'a')).toMatchObject({ text: 'nodes 3, upToDate 2, drifted 1', inSync: false });
+    m.given(differs('n0'));
+    expect(counts(m, 'a')).toMatchObject({ text: 'nodes 3, upToDate 3', inSync: true });
+    const leftovers = ['File/a: x: it is still being deleted'];
+    const says = { ...report('n1', m.state.inForce.get('n1') as string, { leftovers }), report: 'announced' } as const;
+    m.given(factOf('node.reported', says));
+    expect(counts(m, 'a')).toMatchObject({ text: 'nodes 3, upToDate 2, drifted 1', inSync: false });
+    expect(counts(m, 'b')).toMatchObject({ text: 'nodes 3, upToDate 3', inSync: true });
+  });
+
   it('count a node that lost its config, one that has joined, and one with other labels, until they have it', () => {
     const m = fleet('n0', 'n1');
     rollOut(m, 1, file('a', '1', 'web'));

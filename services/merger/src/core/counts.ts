@@ -1,6 +1,7 @@
 import { fragmentId, isRestOfDrift, type Fragment, type FragmentCounts, type FragmentView } from '#libs/contracts';
 import { viewKey } from '#libs/engine';
 import { isNodeKind, leavesEveryNode, selects, type NodeSelector } from '#libs/manifests';
+import { namedIn, placesIn } from '#libs/rules';
 import { valueUsersOf } from './bindings.js';
 import { usersOf } from './names.js';
 import { selectorIn } from './possible-configs.js';
@@ -119,6 +120,7 @@ class Counter {
   private readonly classes: readonly Class[];
   private readonly holders: readonly Holders[];
   private readonly leftovers: NodesByFragment;
+  private readonly drift: NodesByFragment;
   /** By fragment: the change that is being rolled out and applies or deletes it. */
   private readonly rolling = new Map<string, Change>();
   private readonly counts = new Map<string, FragmentCounts>();
@@ -133,7 +135,12 @@ class Counter {
   ) {
     this.classes = classesOf(state);
     this.holders = holdersOf(state);
-    this.leftovers = new NodesByFragment(state.leftovers, state.nodes);
+    this.leftovers = new NodesByFragment(state.leftovers, state.nodes, (text) =>
+      isRestOfDrift(text) || !text.includes(': ') ? [] : [text.slice(0, text.indexOf(': '))],
+    );
+    const rows = state.drift.size === 0 ? [] : [...state.fragments.values()];
+    const places = placesIn(rows.map(({ fragment: { spec = {}, ...one } }) => ({ ...one, spec })));
+    this.drift = new NodesByFragment(state.drift, state.nodes, (text) => namedIn(text, places).map(fragmentId));
     for (const name of state.openChanges) {
       const change = state.changes.get(name);
       if (change?.rollout === 'rolling' || change?.rollout === 'complete')
@@ -160,7 +167,7 @@ class Counter {
       const selector = selectorIn(this.state, row, holders);
       return selector === undefined ? [] : [{ holders, selector, text: JSON.stringify(selector) }];
     });
-    const leftovers = this.leftovers.of(fragmentId(fragment));
+    const leftovers = this.leftovers.mayHave(fragmentId(fragment));
     const keys = selected.map(({ holders: { id }, text }) => `${id} ${text}`);
     const key = [...keys, leftovers.join(), selectorText(fragment)].join('\n');
     const found = this.lefts.get(key) ?? this.leftOn(fragment, [...selected.flatMap(nodesIn), ...leftovers]);
@@ -172,23 +179,26 @@ class Counter {
     const left = [...new Set(holders)].sort();
     const selected = nodesSelectedBy(this.state, fragment);
     const others = left.filter((node) => !selected.has(node));
-    return { counts: this.tally(selected.size + others.length, left), stillOn: left.slice(0, MOST_NAMED) };
+    return { counts: this.tally(selected.size + others.length, left, []), stillOn: left.slice(0, MOST_NAMED) };
   }
 
   private committed(id: string, fragment: Fragment, generation: number): FragmentCounts {
     const behind = this.classes.filter((one) => one.generation < generation || this.isTouched(one.change, id));
-    const key = `${behind.map((one) => `${one.generation} ${one.change}`).join()}|${selectorText(fragment)}`;
-    return this.cached(key, () => {
+    const drifted = this.driftedFrom(id);
+    const key = [...behind.map((one) => `${one.generation} ${one.change}`), drifted.join(' '), selectorText(fragment)];
+    return this.cached(key.join('|'), () => {
       const selected = nodesSelectedBy(this.state, fragment);
       return this.tally(
         selected.size,
         behind.flatMap(({ nodes }) => nodes.filter((node) => selected.has(node))),
+        drifted.filter((node) => selected.has(node)),
       );
     });
   }
 
   private inRollout(change: Change, version: Fragment): FragmentCounts {
-    return this.cached(`${change.change}|${selectorText(version)}`, () => {
+    const drifted = this.driftedFrom(fragmentId(version));
+    return this.cached([change.change, drifted.join(' '), selectorText(version)].join('|'), () => {
       const { inForce, targets } = this.state;
       const selected = nodesSelectedBy(this.state, version);
       // A node that got the same config from the change that this one corrects is done, too.
@@ -196,19 +206,31 @@ class Counter {
       const left = [...selected].filter(
         (node) => Object.hasOwn(wanted, node) && inForce.get(node) !== wanted[node]?.to,
       );
-      return this.tally(selected.size, left, change.change);
+      return this.tally(
+        selected.size,
+        left,
+        drifted.filter((node) => selected.has(node)),
+        change.change,
+      );
     });
   }
 
+  /** The nodes that say that they are not as the fragment wants them. */
+  private driftedFrom(id: string): readonly string[] {
+    return [...new Set([...this.drift.have(id), ...this.leftovers.have(id)])];
+  }
+
   /** `left`: the nodes that are not up to date. `only`: the change whose leases count; without it, all do. */
-  private tally(nodes: number, left: readonly string[], only?: string): FragmentCounts {
+  private tally(nodes: number, left: readonly string[], drifting: readonly string[], only?: string): FragmentCounts {
     const counts = { applying: 0, failed: 0, deferred: 0, waiting: 0 };
     for (const node of left) {
       const work = this.state.work.get(node);
       const did = work !== undefined && (only === undefined || work.change === only) ? work.state : undefined;
       counts[did ?? (this.isAway(node) ? 'deferred' : 'waiting')] += 1;
     }
-    return { nodes, upToDate: nodes - left.length, ...counts };
+    const behind = new Set(drifting.length === 0 ? [] : left);
+    const drifted = drifting.filter((node) => !behind.has(node)).length;
+    return { nodes, upToDate: nodes - left.length - drifted, ...counts, drifted };
   }
 
   /** Whether the node gets no lease now. */
@@ -256,24 +278,27 @@ class Counter {
   }
 }
 
-/** The nodes of a table whose texts, which begin with the id of a fragment, may be about a fragment. */
+/** The nodes of a table, by the fragments that their texts are about. */
 class NodesByFragment {
   private readonly byId = new Map<string, string[]>();
-  /** Their texts may be about any fragment. */
+  /** With a text of which it is not known what it is about. */
   private readonly unclear: string[] = [];
 
-  constructor(table: State['leftovers'], nodes: State['nodes']) {
+  constructor(table: State['leftovers'], nodes: State['nodes'], idsIn: (text: string) => readonly string[]) {
     for (const [node, texts] of table.entries()) {
       if (!nodes.has(node)) continue;
-      const isUnclear = texts.some((text) => isRestOfDrift(text) || !text.includes(': '));
-      if (isUnclear) this.unclear.push(node);
-      for (const id of new Set(texts.map((text) => text.slice(0, text.indexOf(': ')))))
-        this.byId.set(id, [...(this.byId.get(id) ?? []), node]);
+      const ids = texts.map(idsIn);
+      if (ids.some((some) => some.length === 0)) this.unclear.push(node);
+      for (const id of new Set(ids.flat())) this.byId.set(id, [...(this.byId.get(id) ?? []), node]);
     }
   }
 
-  of(id: string): readonly string[] {
-    return [...(this.byId.get(id) ?? []), ...this.unclear];
+  have(id: string): readonly string[] {
+    return this.byId.get(id) ?? [];
+  }
+
+  mayHave(id: string): readonly string[] {
+    return [...this.have(id), ...this.unclear];
   }
 }
 
