@@ -1,5 +1,6 @@
 import { badForOneKind } from './bad-for-one-kind.js';
 import { changingProbes } from './changing-probes.js';
+import { commands } from './commands.js';
 import * as conditions from './conditions.js';
 import * as connections from './connections.js';
 import * as deaths from './deaths.js';
@@ -68,6 +69,7 @@ export const LATER_FAULTS: readonly Fault[] = [
   boundValues,
   unreadyTargets,
   connections.laggingServers,
+  commands,
 ];
 
 /**

@@ -1,5 +1,6 @@
 import { changeId, EMPTY_HASH, nodeToken, takenReport, type ConfigEntry, type FactType } from '#libs/contracts';
 import { Violation, type Oracle, type World } from '../world/world.js';
+import { UNLUCKY } from '../world/commands.js';
 import { UNIT_FILE, unitStartsWith } from '../world/machine.js';
 import type { SimNode } from '../world/sim-node.js';
 import { passesOn, probesOf } from './probes.js';
@@ -89,7 +90,8 @@ function converged(world: World, name: string, refused: ReadonlySet<string>, inV
   if (status === undefined) throw new Violation(`${name} has no status`);
   if (status.incompatible || status.desired === '') return;
   const lease = world.bus.view('leases', nodeToken(name));
-  if (`${status.deferred} ${lease?.reason ?? ''}`.includes('this disk does not take it')) return;
+  const because = `${status.deferred} ${lease?.reason ?? ''}`;
+  if (because.includes('this disk does not take it') || because.includes(UNLUCKY)) return;
   // The action may have become one that the node cannot take, after the change was reviewed for it.
   if (!node.canReboot && lease?.actions.some(({ kind }) => kind === 'reboot') === true) return;
   if (hasLostConfig(world, node)) return;

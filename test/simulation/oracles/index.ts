@@ -1,6 +1,7 @@
 import type { Oracle } from '../world/world.js';
 import { boundValues } from './bound-values.js';
 import { budget } from './budget.js';
+import { commands } from './commands.js';
 import { knownBad } from './known-bad.js';
 import { cordons, knownNodes, podBudgets } from './cordons.js';
 import { deletedFragments } from './deleted-fragments.js';
@@ -41,6 +42,7 @@ export const newOracles = (): readonly Oracle[] => [
   knownBad(),
   turnedRound(),
   wholeFiles(),
+  commands(),
   probes(),
   strictHealth(),
   unreachable(),

@@ -90,6 +90,26 @@ export const MUTANTS: readonly Mutant[] = [
   },
   { name: 'a node does not restore what it replaced', caughtBy: 'I4 whole files', keepsReplaced: true },
   {
+    name: 'a node says that it has undone commands, and has not',
+    caughtBy: 'commands',
+    on: { kubernetes: false, actors: among('changes', 'commands') },
+    keepsCommands: true,
+  },
+  {
+    name: 'a node runs commands without their check',
+    caughtBy: 'commands',
+    on: { kubernetes: false, actors: among('changes', 'commands', 'killed-nodes') },
+    runsUnneeded: true,
+  },
+  {
+    name: 'a node that was away during a rollback does not learn that it has to undo commands',
+    caughtBy: 'commands',
+    on: { kubernetes: false, actors: among('changes', 'commands', 'steering', 'killed-nodes') },
+    service: misreads('scheduler', (fact) =>
+      fact.type === 'node.lease.granted' ? { ...fact, undo: undefined } : fact,
+    ),
+  },
+  {
     name: 'an applier takes a target that does not answer for one that has failed',
     caughtBy: 'unreachable is not failed',
     on: { kubernetes: false, actors: among('changes', 'unreachable-targets') },

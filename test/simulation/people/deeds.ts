@@ -5,6 +5,7 @@ import {
   addressChange,
   boundChange,
   change,
+  commandChange,
   poolChange,
   referringChange,
   serviceChange,
@@ -69,6 +70,9 @@ export const publishReferring: PersonAction = (world, chance) => {
 
 /** A service with a host name, which may have no addresses yet. Or the end of one. */
 export const publishService: PersonAction = (world, chance) => void publish(world, serviceChange(world, chance));
+
+/** Commands, good and bad, or the end of one. */
+export const publishCommand: PersonAction = (world, chance) => void publish(world, commandChange(world, chance));
 
 /** As the merger's shell does when it has looked a name up, or when nothing has used the name any more. */
 export const publishAddresses: PersonAction = (world, chance) =>

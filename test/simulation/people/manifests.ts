@@ -1,4 +1,5 @@
 import type { Chance } from '../world/chance.js';
+import { commandOf } from '../world/commands.js';
 import type { World } from '../world/world.js';
 
 const API = 'sluice.dev/v1alpha1';
@@ -226,6 +227,41 @@ export function referringChange(world: World, chance: Chance): object {
     { delete: gone },
   ]);
   return chance.flip(0.5) ? { ...what, strategy: { needsTimeout: chance.pick(['30s', '2m', '1h']) } } : what;
+}
+
+/** Commands, perhaps together with a file that may be bad; or the end of one of them. */
+export function commandChange(world: World, chance: Chance): object {
+  const version = world.bus.changes.length;
+  const [one, other] = [command(world, chance, 'one', version), command(world, chance, 'other', version)];
+  const app = file(world, chance, 'app', '/etc/app', version);
+  return chance.pick<object>([
+    { apply: [one], ...strategy(chance) },
+    { apply: [one, app], ...strategy(chance) },
+    { apply: [other, app] },
+    { apply: [one, other, app], ...strategy(chance) },
+    { apply: [one, other, app] },
+    { delete: [{ kind: 'Exec', name: chance.pick(['one', 'other']) }], apply: [app] },
+  ]);
+}
+
+/** A command that works, or fails on one node before or after its work. Most can be undone. */
+function command(world: World, chance: Chance, name: string, version: number): Manifest {
+  const node = chance.pick([...world.nodes.keys()]);
+  const trace = `${name} v${version}`;
+  const undo = chance.pick([['drop'], ['drop'], ['drop'], ['fail-to-drop'], []] as const).map((program) => ({
+    undo: commandOf(program, trace),
+  }));
+  return manifest('Exec', name, {
+    nodeSelector: chance.pick(SELECTORS),
+    check: commandOf('has', trace),
+    apply: chance.pick([
+      commandOf('put', trace),
+      commandOf('put', trace),
+      commandOf('put-and-fail', trace, node),
+      commandOf('put-or-nothing', trace, node),
+    ]),
+    ...undo[0],
+  });
 }
 
 const HOSTS = ['one.example.com', 'two.example.com'];

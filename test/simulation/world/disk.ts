@@ -1,11 +1,13 @@
 import { newJournal, type Hang, type Journal } from '../../../services/applier/src/core/index.js';
 import { MemoryFiles } from '../../../services/applier/src/testing/memory-node.js';
 import { EMPTY_HASH } from '#libs/contracts';
+import { CommandTraces } from './commands.js';
 
 /** What survives kill -9 of the applier: its state folder and the files of the machine. */
 export class Disk {
   configs = new Map<string, string>();
   files: MemoryFiles;
+  readonly commands = new CommandTraces();
   /** What a guard left for the next process that reads the journal. */
   hang: Hang | undefined;
   private journal: string;
@@ -48,6 +50,7 @@ export class Disk {
     copy.configs = new Map(this.configs);
     copy.files = new MemoryFiles(this.files, this.files.digestOf);
     for (const [digest, content] of this.files.contents) copy.files.contents.set(digest, content);
+    for (const trace of this.commands.found) copy.commands.found.add(trace);
     copy.journal = this.journal;
     copy.previous = this.previous;
     return copy;

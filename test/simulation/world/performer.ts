@@ -111,6 +111,7 @@ export function perform(node: Place, step: Step): StepAnswer {
     case 'run-probes':
       return probed(node, step.probes);
     case 'apply':
+      if (step.entry.kind === 'Exec') return runCommand(node, step.entry);
       return refuses(node, String(step.entry.spec['path'])) ?? apply(node, step.entry);
     case 'restore':
       return refuses(node, step.key.slice(5)) ?? restore(node, step);
@@ -125,7 +126,9 @@ export function perform(node: Place, step: Step): StepAnswer {
     case 'await-others':
       return { what: [], isOver: false };
     case 'check-command':
+      return world.mutant?.runsUnneeded === true ? undefined : disk.commands.check(step.entry);
     case 'undo':
+      return undoCommand(node, step.entry);
     case 'start-probes':
     case 'start-drift-check':
     case 'reset-failed':
@@ -142,8 +145,10 @@ export function perform(node: Place, step: Step): StepAnswer {
 export const driftOf = (node: Place, { items }: StepOf<'start-drift-check'>): readonly Difference[] =>
   node.trouble.gone ? notRead(items) : compared(node, items);
 
-const compared = (node: Place, items: readonly Item[]): readonly Difference[] =>
-  node.disk.files.differences(keepsReplaced(node) ? items.filter((item) => item.do === 'apply') : items);
+const compared = (node: Place, items: readonly Item[]): readonly Difference[] => [
+  ...node.disk.files.differences(keepsReplaced(node) ? items.filter((item) => item.do === 'apply') : items),
+  ...node.disk.commands.differences(items),
+];
 
 /** The outcome of a step that needs the target. */
 function withoutAnswer({ world }: Place, step: Step): StepAnswer | undefined {
@@ -253,6 +258,18 @@ function apply(node: Place, entry: ConfigEntry): Refusal | undefined {
   node.disk.files.apply(entry);
   node.world.onWrite(node);
   return undefined;
+}
+
+function runCommand(node: Place, entry: ConfigEntry): Outcomes['apply'] {
+  node.world.onCommand(node, entry, 'apply');
+  node.world.fire('commands');
+  return node.disk.commands.apply(entry, node.name);
+}
+
+function undoCommand(node: Place, entry: ConfigEntry): Refusal | undefined {
+  if (node.world.mutant?.keepsCommands === true) return undefined;
+  node.world.onCommand(node, entry, 'undo');
+  return node.disk.commands.undo(entry);
 }
 
 const restore = (node: Place, { key, original }: StepOf<'restore'>): Refusal | undefined =>

@@ -27,12 +27,14 @@ import type { Surroundings as World } from './surroundings.js';
 
 /** Kinds with references, and what they become. Machines of this world do nothing with them. */
 const REFERRING_KINDS = ['Vrf', 'Layer2Network', 'CNFNAT', 'KubeObjects'];
+/** What a machine can do, also if its applier runs elsewhere. */
 const CAPABILITIES = [
   'action:reboot',
   'action:restart',
   READS_OBJECTS,
   ...['File', 'Probe', ...REFERRING_KINDS].map((kind) => `kind:${kind}`),
 ];
+const RUNS_COMMANDS = 'kind:Exec';
 /** Files have an owner and a mode besides their content, so leases save what they touch. */
 export const KINDS: Kinds = {
   ...MEMORY_KINDS,
@@ -313,7 +315,7 @@ export class SimNode {
   }
 
   protected get capabilities(): readonly string[] {
-    return this.isTarget ? [...CAPABILITIES, REMOTE_APPLIER] : CAPABILITIES;
+    return [...CAPABILITIES, this.isTarget ? REMOTE_APPLIER : RUNS_COMMANDS];
   }
 
   pushed(lease: LeaseView | undefined, status: StatusView | undefined): void {

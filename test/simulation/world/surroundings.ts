@@ -1,4 +1,4 @@
-import type { Action, NodeReport } from '#libs/contracts';
+import type { Action, ConfigEntry, NodeReport } from '#libs/contracts';
 import type { Answer } from '#libs/engine';
 import type { Journal } from '../../../services/applier/src/core/index.js';
 import { SimBus } from './bus.js';
@@ -42,6 +42,10 @@ export type Conditions = Record<keyof typeof NORMAL_CONDITIONS, number>;
 export interface PlantedFaults {
   /** Nodes do not restore what they replaced. */
   readonly keepsReplaced?: boolean;
+  /** Nodes say that they have undone commands, and have not. */
+  readonly keepsCommands?: boolean;
+  /** Nodes run every command, without its check. */
+  readonly runsUnneeded?: boolean;
   /** Nodes report actions that they have not taken. */
   readonly onlySaysActed?: boolean;
   /** Nodes compute no sha256 of the objects that they download. */
@@ -121,6 +125,7 @@ export abstract class Surroundings {
   abstract onJournal(node: Participant, journal: Journal): void;
   abstract onAct(node: Participant, action: Action): void;
   abstract onWrite(node: Participant): void;
+  abstract onCommand(node: Participant, entry: ConfigEntry, what: 'apply' | 'undo'): void;
   /** The journal of a target was written. */
   abstract onOwned(node: Participant, write: JournalWrite): void;
   /** A write of this owner has arrived at a target. */

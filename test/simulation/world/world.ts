@@ -1,4 +1,4 @@
-import { nodeOfToken, type Action, type Fact } from '#libs/contracts';
+import { nodeOfToken, type Action, type ConfigEntry, type Fact } from '#libs/contracts';
 import type { Answer, ViewKey } from '#libs/engine';
 import type { Journal } from '../../../services/applier/src/core/index.js';
 import { hear, hearReport } from '../../../services/inventory/src/core/index.js';
@@ -18,6 +18,8 @@ export interface Oracle {
   onFact?(world: World, fact: Fact, sequence: number): void;
   onJournal?(world: World, node: SimNode, journal: Journal): void;
   onWrite?(world: World, node: SimNode): void;
+  /** A command of an Exec is about to run, or to be undone. */
+  onCommand?(world: World, node: SimNode, entry: ConfigEntry, what: 'apply' | 'undo'): void;
   /** The journal of a target elsewhere was written. */
   onOwned?(world: World, target: SimTarget, write: JournalWrite): void;
   /** A write of this copy of its applier has arrived at a target. */
@@ -174,6 +176,11 @@ export class World extends Surroundings {
 
   onWrite({ name }: Participant): void {
     this.observe((oracle) => oracle.onWrite?.(this, this.nodes.get(name) as SimNode));
+  }
+
+  onCommand({ name }: Participant, entry: ConfigEntry, what: 'apply' | 'undo'): void {
+    this.observe((oracle) => oracle.onCommand?.(this, this.nodes.get(name) as SimNode, entry, what));
+    this.trace(() => `${name}: ${what} ${entry.name}`);
   }
 
   onOwned({ name }: Participant, write: JournalWrite): void {

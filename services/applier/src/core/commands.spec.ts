@@ -174,6 +174,25 @@ describe('a confirmed change that its rollout rolls back', () => {
     expect(lagging.last).toMatchObject({ verdict: 'applied', hash: A, notUndone: [] });
   });
 
+  it('undoes them also if the config was repaired after they ran', () => {
+    const bench = new Bench();
+    bench.config('a', [file('/f', 'old')]);
+    bench.config('b', [file('/f', 'new'), exec('x', {})]);
+    bench.grant({ hash: A });
+    bench.settle();
+    bench.grant({ lease: 'l2', hash: B, from: A, ledger: 9 });
+    bench.settle();
+    bench.machine.needs = () => false;
+    bench.machine.files.set('/f', 'edited');
+    const drift = { differences: ['/f: differs'], overwrite: true };
+    bench.grant({ lease: 'l3', kind: 'repair', hash: B, from: B, ledger: 10, drift });
+    bench.settle();
+    expect(bench.last).toMatchObject({ lease: 'l3', verdict: 'applied', hash: B });
+    bench.grant({ lease: 'l4', kind: 'rollback', hash: A, from: B, ledger: 11 });
+    bench.settle();
+    expect([undone(bench), bench.last]).toMatchObject([['x'], { lease: 'l4', verdict: 'applied', hash: A }]);
+  });
+
   it('says nothing where the old config has the same commands', () => {
     expect(confirmed().last).toMatchObject({ verdict: 'applied', reason: '', notUndone: [] });
   });

@@ -34,6 +34,10 @@ export function commandsToUndo({ ran = [] }: Journal, from: Config = EMPTY_CONFI
   return ran.filter((id) => !remaining.has(id));
 }
 
+/** The commands that ran for a config. A repair runs only those that are needed again. */
+export const ranFor = ({ inForce, ran = [] }: Journal, work: Pick<ForwardWork, 'to' | 'ran'>): readonly string[] =>
+  work.to === inForce ? [...new Set([...ran, ...work.ran])] : work.ran;
+
 /**
  * Undoes the next command of a failed change. The journal notes it first: an undo that ends the applier must not run
  * forever, because it runs before the files are restored.

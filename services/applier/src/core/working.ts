@@ -11,7 +11,7 @@ import {
   type Work,
 } from './journal.js';
 import { driftText, isLate } from './drift.js';
-import { checkStep, exceptText, noteStep, notUndone, undoStep } from './commands.js';
+import { checkStep, exceptText, noteStep, notUndone, ranFor, undoStep } from './commands.js';
 import { stillFailing } from './failing-actions.js';
 import { failingOf } from './health.js';
 import { brokenText, faultOf, otherProbes, requiredProbes, uncheckedText } from './probing.js';
@@ -141,7 +141,7 @@ function confirmStep(state: State, work: ForwardWork | ConfirmationWork, config:
         ...othersText(progress),
       ].join('; '),
       originals: stillManaged(journal.originals, config, kinds),
-      ran: work.ran,
+      ran: ranFor(journal, work),
       notUndone: left,
       outstanding,
       extra: {
