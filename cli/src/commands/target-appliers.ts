@@ -31,16 +31,20 @@ export async function targetAppliers({ io }: Session, command: Command): Promise
   const inventory = await inventoryOf(flags, { log, env: io.env });
   const checkMs = flags.checkSeconds * 1_000;
   const version = packageVersion();
-  const tried = <T>(trouble: string, work: () => Promise<T>): Promise<T | undefined> =>
-    untilDone(work, (error) => log.warn({ error }, `${trouble}; trying again`), io.interrupted);
-  const name = await tried('the inventory cannot be read', () => inventory.name());
   const connection = await connectBus({
     ...connectTarget(connectFlagsOf(command), io.env),
     name: `applier of ${what}`,
     logger: log,
   });
   const notes = new ProblemNotes({ bus: connection, targets: what, version, log });
-  const served = await tried('NATS cannot be used', () =>
+  const unreadable = (reason: string): void =>
+    notes.update([{ object: 'what is in the inventory', reason, todo: 'the applier tries again and again' }]);
+  const name = await untilDone(() => inventory.name(), unreadable, io.interrupted).catch(async (error: unknown) => {
+    await connection.close();
+    throw error;
+  });
+  notes.update([]);
+  const serve = (): ReturnType<typeof serveTargets> =>
     serveTargets({
       connection,
       name: name ?? what,
@@ -52,8 +56,9 @@ export async function targetAppliers({ io }: Session, command: Command): Promise
       onTrouble: (node, reason) => notes.note(node, reason),
       onContest: (node, isContested) => notes.contest(node, isContested),
       log,
-    }),
-  );
+    });
+  const unused = (error: string): void => log.warn({ error }, 'NATS cannot be used; trying again');
+  const served = await untilDone(serve, unused, io.interrupted);
   if (served !== undefined) {
     const { leaving } = inventory;
     const leaves = leaving && new Leaves({ fleet: fleetOn(connection), served, leaving, log });

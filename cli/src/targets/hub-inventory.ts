@@ -9,7 +9,7 @@ import {
   type Timing,
 } from '../../../services/applier/src/shell/targets/index.js';
 import { clusterOfNode, clustersOf } from './hub-listing.js';
-import { INVENTORY_LABEL, type Inventory, type Listing } from './inventory.js';
+import { confirmSame, INVENTORY_LABEL, type Inventory, type Listing } from './inventory.js';
 import { openKube } from './pod-inventory.js';
 import { Soon } from './soon.js';
 
@@ -36,6 +36,7 @@ export async function hubInventory(options: HubInventoryOptions): Promise<Invent
       follow(hub, { namespace, log, clusterId, timing: { ...timing, hubObjects: objects } }, onChange),
     leaving: {
       isOurs: (labels) => labels[INVENTORY_LABEL] === clusterId,
+      confirm: () => confirmSame(hub, clusterId),
       isDeleted: async (node) => {
         const { namespace: of, name } = clusterOfNode(node);
         return !(await hub.hasCluster(of, name));

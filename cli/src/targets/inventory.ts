@@ -45,12 +45,20 @@ export interface Inventory {
 export interface Leaving {
   /** Whether the node was listed by this inventory once, according to its labels. */
   isOurs(labels: Readonly<Record<string, string>>): boolean;
+  /** Rejects if the API server has other data than before, so that what is missing there was not deleted. */
+  confirm(): Promise<void>;
   /** Whether its object is really deleted, and not only selected no longer. Rejects if that is unknown now. */
   isDeleted(node: string): Promise<boolean>;
   /** Whether a target may outlive its object, if it is not known what that was: it was deleted while no copy ran. */
   readonly mayOutlive: boolean;
   /** For people. */
   readonly reason: string;
+}
+
+/** Rejects if this is not the cluster with this id any more: it was built again, or restored without its data. */
+export async function confirmSame(cluster: { clusterId(): Promise<string> }, id: string): Promise<void> {
+  if ((await cluster.clusterId()) !== id)
+    throw new Error('the API server belongs to another cluster than before, so nothing is known about its objects');
 }
 
 /** The label of nodes that says which inventory has listed them. */

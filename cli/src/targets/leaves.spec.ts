@@ -13,6 +13,7 @@ class World {
   readonly others = new Set<string>();
   fails = 0;
   mayOutlive = false;
+  isOther = false;
   beforeRemoval: () => void = () => undefined;
   readonly leaves: Leaves;
 
@@ -44,6 +45,7 @@ class World {
       },
       leaving: {
         isOurs: ({ of }) => of === 'us',
+        confirm: () => (this.isOther ? Promise.reject(new Error('it is another one')) : Promise.resolve()),
         isDeleted: (node) => Promise.resolve(!this.objects.has(node)),
         reason: 'its pod was deleted',
         get mayOutlive() {
@@ -120,6 +122,18 @@ it('keeps the journal, too, if a target that may outlive its object was deleted 
   world.show();
   await until(() => world.nodes.get('a') === 'gone', 'the node is removed');
   expect(world.done[0]).toBe('forget a, keep its journal');
+});
+
+it('removes nothing while the API server has other data than before', async () => {
+  world.join('new-1');
+  world.show('new-1');
+  world.objects.clear();
+  world.isOther = true;
+  world.show();
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  expect(world.done).toEqual([]);
+  world.isOther = false;
+  await until(() => world.nodes.get('new-1') === 'gone', 'the node is removed');
 });
 
 it('removes nothing that returns under its name, that still exists, or that another copy serves', async () => {

@@ -70,8 +70,9 @@ export class Leaves {
     this.pauseMs = everyMs;
     try {
       if (!this.isCompared) await this.compare();
-      for (const [node, one] of [...this.missing])
-        if (performance.now() >= one.dueMs && this.missing.has(node) && !this.isStopped) await this.consider(node, one);
+      const due = [...this.missing].filter(([, { dueMs }]) => performance.now() >= dueMs);
+      if (due.length > 0) await this.options.leaving.confirm();
+      for (const [node, one] of due) if (this.missing.has(node) && !this.isStopped) await this.consider(node, one);
     } catch (error) {
       log.warn({ error: (error as Error).message }, 'it is not known which nodes have left; trying again');
       this.pauseMs = this.options.againMs ?? AGAIN_MS;

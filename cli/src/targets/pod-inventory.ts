@@ -3,7 +3,7 @@ import { Kube, KubeConfigError, KubeError, type KubeOptions, type KubeSecret, ty
 import type { Logger } from '#libs/process';
 import { functionTarget, type Timing } from '../../../services/applier/src/shell/targets/index.js';
 import { UsageError } from '../output/exit.js';
-import { INVENTORY_LABEL, type Inventory, type Listing } from './inventory.js';
+import { confirmSame, INVENTORY_LABEL, type Inventory, type Listing } from './inventory.js';
 import { podOfNode, replicasOf, secretsOf, type SecretReference } from './pod-replicas.js';
 import { Soon } from './soon.js';
 
@@ -44,6 +44,7 @@ export async function podInventory(options: PodInventoryOptions): Promise<Invent
     },
     leaving: {
       isOurs: (labels) => labels[INVENTORY_LABEL] === clusterId,
+      confirm: () => confirmSame(kube, clusterId),
       isDeleted: async (node) => {
         const { namespace: of, name } = podOfNode(node);
         return (await kube.podReplica(of, name)) === undefined;
