@@ -96,6 +96,12 @@ describeOnKube('a follower', (world) => {
     expect(sight?.lists).toBe(1);
   });
 
+  it('lists again after its connection was reset, if the last list is old', async () => {
+    await follow({ listAgainMs: 0 });
+    gate.cut();
+    await until(() => sight?.lists === 2, 'it lists');
+  });
+
   it('lists again if the server has forgotten its version', async () => {
     await follow();
     gate.about = /watch=1/;
@@ -120,14 +126,18 @@ describeOnKube('a follower', (world) => {
     await until(() => seen(1) === 'after', 'the change is noticed');
   });
 
-  it('drops a connection that stays silent', async () => {
+  it('drops a connection that stays silent, and lists again', async () => {
     await follow({ silentMs: 300 });
+    gate.about = /watch=1/;
     gate.mode = { does: 'stall' };
     gate.cut();
     await label(1, 'after');
+    // A server whose data was replaced, and whose versions are lower now, sends nothing, however long it is watched.
+    await until(() => seen(1) === 'after', 'the change is noticed');
     await until(() => watches() >= 3, 'a silent watch is given up');
     gate.mode = { does: 'pass' };
-    await until(() => seen(1) === 'after', 'the change is noticed');
+    await label(1, 'last');
+    await until(() => seen(1) === 'last', 'it watches again');
   });
 
   it('continues after a kill -9 of the API server', async () => {

@@ -23,6 +23,8 @@ export interface FollowerOptions<T extends RawObject, K = T> {
   readonly logger?: Logger | undefined;
   /** Bookmarks arrive every minute: a connection without any message for longer is dead. */
   readonly silentMs?: number;
+  /** How soon after a list everything is listed again because a watch broke. */
+  readonly listAgainMs?: number;
   readonly firstPauseMs?: number;
   readonly longestPauseMs?: number;
 }
@@ -30,6 +32,12 @@ export interface FollowerOptions<T extends RawObject, K = T> {
 const SILENT_MS = 90_000;
 /** The server ends each watch after this time. */
 const WATCH_SECONDS = 600;
+/**
+ * If the data of a server was replaced, a watch goes on from a version that has no meaning there, and misses what is
+ * gone. So after a watch broke, everything is listed again. Not at once if that was done lately: a connection may break
+ * every minute.
+ */
+const LIST_AGAIN_MS = 600_000;
 const GONE = 410;
 const NOT_FOUND = 404;
 
@@ -47,6 +55,9 @@ export class Follower<T extends RawObject, K = T> {
   private failures = 0;
   /** The last watch ended because no message arrived. */
   private wasSilent = false;
+  /** A watch has ended before its time since the last list. */
+  private isBroken = false;
+  private listedMs = 0;
   private readonly logger: Logger;
 
   constructor(private readonly following: FollowerOptions<T, K>) {
@@ -68,6 +79,8 @@ export class Follower<T extends RawObject, K = T> {
 
   private async run(): Promise<void> {
     while (!this.stopped) {
+      // A server whose versions are lower now sends nothing at all.
+      if (this.wasSilent || (this.isBroken && this.isListDue)) this.version = '';
       this.wasSilent = false;
       try {
         if (this.version === '') await this.list();
@@ -105,10 +118,12 @@ export class Follower<T extends RawObject, K = T> {
     if (this.stopped) return;
     this.tell(() => this.following.onList(objects));
     this.version = version;
+    [this.isBroken, this.listedMs] = [false, performance.now()];
   }
 
   private async watch(): Promise<void> {
     const giveUp = new AbortController();
+    const endMs = performance.now() + WATCH_SECONDS * 1_000;
     const silentMs = this.following.silentMs ?? SILENT_MS;
     let timer: NodeJS.Timeout | undefined;
     const listen = (): void => {
@@ -133,7 +148,12 @@ export class Follower<T extends RawObject, K = T> {
       );
     } finally {
       clearTimeout(timer);
+      if (performance.now() < endMs) this.isBroken = true;
     }
+  }
+
+  private get isListDue(): boolean {
+    return performance.now() - this.listedMs >= (this.following.listAgainMs ?? LIST_AGAIN_MS);
   }
 
   private take(line: string): void {

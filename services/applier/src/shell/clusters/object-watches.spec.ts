@@ -53,6 +53,14 @@ describe('what is known of objects', () => {
     expect(isVerified()).toBe(false);
   });
 
+  it('is what a later list says, also if its versions are lower because the data was replaced', () => {
+    watches.verify(ID, 'e', map('50'), 1);
+    server.lists(map('7', '2'));
+    expect(isVerified()).toBe(false);
+    server.tells.onEvent('set', map('8'));
+    expect(isVerified()).toBe(true);
+  });
+
   it('is not that one is there whose deletion is known before the answer to the write arrives', () => {
     server.tells.onEvent('deleted', map('7'));
     watches.verify(ID, 'e', map('5'), 1);

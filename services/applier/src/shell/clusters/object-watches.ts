@@ -171,6 +171,9 @@ export class ObjectWatches {
 
   private listed(groupKind: string, all: ReadonlyMap<string, Seen>): void {
     const kind = this.kinds.get(groupKind);
+    // Its data may have been replaced, and versions are lower now: what was heard before says nothing any more.
+    if (kind?.isListed === true)
+      for (const id of all.keys()) for (const known of [this.seen, this.deleted]) known.delete(id);
     if (kind !== undefined) kind.isListed = true;
     for (const id of [...this.seen.keys()]) if (kindIn(id) === groupKind && !all.has(id)) this.gone(id);
     for (const [id, seen] of all) this.saw(id, seen);
