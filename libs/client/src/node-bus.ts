@@ -5,6 +5,7 @@ import {
   decodePace,
   decodeView,
   encodeReport,
+  nodeInbox,
   nodeToken,
   reportSubject,
   type LeaseView,
@@ -20,7 +21,7 @@ import {
   connectBus,
   isMissingStream,
   isWithoutJetStream,
-  NoJetStreamError,
+  MISSING_STREAM,
   Objects,
   readNearbyView,
   type Bus,
@@ -68,6 +69,20 @@ export interface NodeBus {
   close(): Promise<void>;
 }
 
+/** No server answers the node's requests. */
+export class NoStreamsError extends Error {
+  override readonly name = 'NoStreamsError';
+  /** As the server says it to those that may ask. */
+  readonly code = MISSING_STREAM;
+  constructor(server: string, cause: unknown) {
+    super(
+      `the nats-server at ${server} has no streams of Sluice for this user: start the services, which create them. ` +
+        'If they run, the account of this user needs JetStream, or what accounts of nodes import',
+      { cause },
+    );
+  }
+}
+
 export type NodeBusOptions = { readonly node: string } &
   /** One connection for many nodes. Closing a node does not close it. */
   ({ readonly connection: Bus } | (Omit<BusOptions, 'name'> & { readonly name?: string }));
@@ -78,7 +93,8 @@ const SPREAD_MS = 2_000;
 /** Connects one node. Many nodes may share a connection. Each adds one subscription and no consumer. */
 export async function connectNodeBus(options: NodeBusOptions): Promise<NodeBus> {
   if ('connection' in options) return new NatsNodeBus(options.connection, options.node, false);
-  return new NatsNodeBus(await connectBus({ name: `applier ${options.node}`, ...options }), options.node, true);
+  const { node, name = `applier ${node}`, inboxPrefix = nodeInbox(node) } = options;
+  return new NatsNodeBus(await connectBus({ ...options, name, inboxPrefix }), node, true);
 }
 
 class NatsNodeBus implements NodeBus {
@@ -146,16 +162,16 @@ class NatsNodeBus implements NodeBus {
     try {
       return await asked;
     } catch (error) {
-      const mayLack = isWithoutJetStream(error) || isMissingStream(error);
-      const lacking = mayLack ? await this.bus.whyNoJetStream() : undefined;
-      throw lacking === undefined ? error : new NoJetStreamError(this.bus.server, lacking, { cause: error });
+      // What the server says is the same, and a node may not ask it for more.
+      throw isWithoutJetStream(error) || isMissingStream(error) ? new NoStreamsError(this.bus.server, error) : error;
     }
   }
 
   private subscribe(): () => void {
     const subscription = this.bus.nc.subscribe(`push.*.${nodeToken(this.node)}`, {
       callback: (error, message) => {
-        if (error === null) this.tell(pushedOf(message.subject.split('.')[1] as string, message));
+        const pushed = error === null ? pushedOf(message.subject.split('.')[1] as string, message) : undefined;
+        if (pushed !== undefined && isAbout(this.node, pushed)) this.tell(pushed);
       },
     });
     return () => subscription.unsubscribe();
@@ -176,21 +192,25 @@ class NatsNodeBus implements NodeBus {
   }
 }
 
-/** A push that cannot be decoded is still a hint to read. */
-function pushedOf(bucket: string, message: Msg): NodePush {
+/** Undefined if it cannot be read. The node reads its lease and status again in a minute at the latest. */
+function pushedOf(bucket: string, message: Msg): NodePush | undefined {
   try {
     const text = message.string();
     if (bucket === 'paths') return { query: queryOf(text, message) };
     if (bucket === 'why') return { why: { answer: (answer) => void message.respond(JSON.stringify(answer)) } };
     if (bucket === 'leases') return { lease: decodeView('leases', text) };
     if (bucket === 'pace') return { pace: decodePace(text) };
-    return bucket === 'status' ? { status: decodeView('status', text) } : {};
+    return bucket === 'status' ? { status: decodeView('status', text) } : undefined;
   } catch (error) {
     const { message: text } = error as Error;
     if (bucket === 'paths') message.respond(JSON.stringify({ error: { code: 'bad-request', message: text } }));
-    return {};
+    return undefined;
   }
 }
+
+/** Another node can have the answer to one of its requests sent here, but reads nothing that is about this node. */
+const isAbout = (name: string, { lease, status }: NodePush): boolean =>
+  [lease, status].every((view) => view === undefined || view.node === name);
 
 const queryOf = (text: string, message: Msg): NodePush['query'] => ({
   request: decodePathQuery(text),

@@ -55,6 +55,8 @@ export function reporterOf(subject: string): string | undefined {
   return REPORT_FILTERS.all.includes(`${kind}.*`) ? nodeOfToken(token) : undefined;
 }
 export const aliveSubject = (node: string): string => `alive.${nodeToken(node)}`;
+/** The prefix of the subjects at which a node gets answers, so that permissions can keep others from reading them. */
+export const nodeInbox = (node: string): string => `_INBOX_${nodeToken(node)}`;
 export const desiredSubject = (source: string): string => `config.desired.${source}`;
 /** The source in the subject of a change. */
 export const sourceOf = (subject: string): string => subject.slice(desiredSubject('').length);

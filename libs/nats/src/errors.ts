@@ -116,7 +116,8 @@ export const isWithoutLeader = (error: unknown): boolean =>
 
 /** The stream or bucket does not exist. On a new server, the services create them when they start. */
 export const isMissingStream = (error: unknown): boolean =>
-  (error as Partial<JetStreamApiError>).code === JetStreamApiCodes.StreamNotFound;
+  (error as Partial<JetStreamApiError>).code === MISSING_STREAM;
+export const MISSING_STREAM = JetStreamApiCodes.StreamNotFound;
 
 /** The account of the user has no JetStream. Anyone else would get another answer from the same server. */
 export const isAccountWithoutJetStream = ({ cause }: Error): boolean =>

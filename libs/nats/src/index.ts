@@ -1,4 +1,6 @@
 export * from './lean.js';
+export { accountsConf, type AccountUsers, type Login } from './access/accounts-conf.js';
+export { nodeAccess, type Access } from './access/node-access.js';
 export { BoundValueStore, type ReadValues, type StoredValues } from './bound-values.js';
 export { carryOut } from './carry-out.js';
 export { type SweepOptions, sweepBlobs } from './blob-sweep.js';

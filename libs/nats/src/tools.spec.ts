@@ -105,6 +105,16 @@ describe('the bus for nodes and tools', () => {
     expect(bus.connected).toBe(true);
   });
 
+  it('a node ignores pushes about another node, and those that it cannot read', async () => {
+    const pushed: unknown[] = [];
+    applier.onPush((push) => pushed.push(push));
+    const about = (node: string, ledger: number): string => encodeView('leases', { ...lease, node, ledger });
+    const texts = [about('w-2.dc1', 7), '{"stream":"REPORTS","seq":1}', 'no JSON', '', about('w-1.dc1', 8)];
+    for (const text of texts) bus.nc.publish('push.leases.w-1_dc1', text);
+    await until(() => pushed.length > 0);
+    expect(pushed).toEqual([{ lease: { ...lease, ledger: 8 } }]);
+  });
+
   it('a node is asked what exists at paths; a request that cannot be read is refused', async () => {
     const other = await connectNodeBus({ connection: bus, node: 'w-3.dc1' });
     const answer = {
