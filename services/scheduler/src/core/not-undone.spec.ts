@@ -1,4 +1,4 @@
-import { committed, heard, silent } from '#libs/testing';
+import { committed, heard, joined, left, renderedNode, reviewedNode, silent } from '#libs/testing';
 import { Scheduler } from './scheduler.fixture.js';
 
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
@@ -85,6 +85,33 @@ describe('a lease outside a rollout', () => {
     s.applies('n1');
     s.given(committed('c1'), heard('n0')).when();
     expect(s.lease('n0')).toMatchObject({ kind: 'corrective', hash: 'c1-new', from: 'old' });
+    expect(s.lease('n0').undo).toBeUndefined();
+  });
+});
+
+describe('a node that was removed with content of a change that failed', () => {
+  it('undoes the commands of that change when it joins again', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', ['n0', 'n1']);
+    s.applies('n0');
+    s.given(left('n0'));
+    s.aborts('c1');
+    s.given(joined('n0'), renderedNode('n0', 'old'), reviewedNode('n0', 'old'));
+    s.nodeReports('n0', 'c1-new');
+    s.applies('n1');
+    s.applies('n1');
+    expect(s.rollout('c1').phase).toBe('reverted');
+    expect(s.lease('n0')).toMatchObject({ kind: 'join', hash: 'old', from: 'c1-new', undo: true });
+  });
+
+  it('undoes nothing if it had the committed config', () => {
+    const s = fleetOf('n0', 'n1');
+    s.given(left('n0'));
+    s.rolls('c1', ['n1']);
+    s.applies('n1');
+    s.given(committed('c1'), joined('n0'), renderedNode('n0', 'c1-new'), reviewedNode('n0', 'c1-new'));
+    s.nodeReports('n0', 'old');
+    expect(s.lease('n0')).toMatchObject({ kind: 'join', hash: 'c1-new', from: 'old' });
     expect(s.lease('n0').undo).toBeUndefined();
   });
 });
