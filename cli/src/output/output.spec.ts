@@ -623,3 +623,26 @@ test('an error that says what to do refers to no other command, and sluice docto
   expect(wordsOf(silent, { isDoctor: true })).toBe(silent.message);
   expect(wordsOf(new Error('stream not found'), { isDoctor: true })).toMatch(/another server with --server$/);
 });
+
+test('a reason that names only some of its nodes says how many there are besides', () => {
+  const reason = (message: string, ...nodes: readonly string[]) => ({
+    fragment: '',
+    field: '',
+    code: 'x',
+    message,
+    nodes,
+  });
+  const lines = reasonLines(
+    [
+      reason('5 nodes are deferred', 'n1', 'n2', 'n3'),
+      reason('it is wrong (on 6 nodes)', 'n1', 'n2'),
+      reason('3 nodes are deferred', 'n1', 'n2', 'n3'),
+    ],
+    PLAIN,
+  );
+  expect(lines).toEqual([
+    '  ✖ 5 nodes are deferred (n1, n2, n3 and 2 more)',
+    '  ✖ it is wrong (on 6 nodes) (n1, n2 and 4 more)',
+    '  ✖ 3 nodes are deferred (n1, n2, n3)',
+  ]);
+});

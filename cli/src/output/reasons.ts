@@ -31,7 +31,9 @@ export function reasonLines(reasons: readonly PlacedReason[], colours: Colours, 
   const texts = reasonTexts(reasons, colours.bold);
   const sign = mark === '✖' ? colours.red(mark) : colours.yellow(mark);
   const lines = texts.slice(0, MOST_REASONS).flatMap(({ text, nodes, excerpt }) => {
-    const more = /\(on \d+ nodes\)$/.test(text) ? ', …' : '';
+    // A reason names only some nodes if there are many, and then says how many there are.
+    const rest = Number(/\b(\d+) nodes\b/.exec(text)?.[1] ?? 0) - nodes.length;
+    const more = rest > 0 ? ` and ${rest} more` : '';
     return [
       `  ${sign} ${text.replaceAll('\n', '\n    ')}${nodes.length === 0 ? '' : colours.dim(` (${nodes.join(', ')}${more})`)}`,
       ...excerpt.map((line) => colours.dim(`      ${line}`)),

@@ -170,7 +170,7 @@ const quotesHint = (value: unknown): string =>
 function wholeCheck(min: number, max: number): Check {
   return (value) => {
     if (typeof value !== 'number') return [problem('wrong-type', `must be a whole number, but is ${typeName(value)}`)];
-    if (!Number.isInteger(value)) return [problem('wrong-type', 'must be a whole number')];
+    if (!Number.isInteger(value)) return [problem('wrong-type', `must be a whole number, but is ${value}`)];
     return value >= min && value <= max
       ? []
       : [problem('out-of-range', `must be from ${min} to ${max}, but is ${value}`)];

@@ -121,6 +121,23 @@ describe('a time limit that is reached', () => {
     if (!isDone) expect(bench.last?.reason).toContain('give its pool a longer applyTimeout');
   });
 
+  it('is not blamed on a target whose applier did not run', () => {
+    const bench = scene();
+    bench.self = { ...bench.self, capabilities: ['kind:File', REMOTE_APPLIER] };
+    bench.restart();
+    bench.settle();
+    forward(bench);
+    while (bench.step().do !== 'apply');
+    bench.nowMs += 55_000;
+    bench.restart();
+    bench.settle();
+    expect(bench.last).toMatchObject({
+      verdict: 'unreachable',
+      restored: true,
+      reason: expect.stringMatching(/^not confirmed \d+ ms after the lease was read, because its applier did not run$/),
+    });
+  });
+
   it('on a machine is a failure', () => {
     const verdicts = all.map((step) => paused(['kind:File'], step).last?.verdict);
     expect(new Set(verdicts)).toEqual(new Set(['failed', 'applied']));

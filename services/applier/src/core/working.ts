@@ -47,7 +47,7 @@ function forwardStep(state: State, work: ForwardWork | ConfirmationWork, nowMs: 
   const hang = hangIn(state, work.lease);
   if (hang !== undefined) return turn(state, work, { ...hang, reason: because(work, hang.reason) });
   if (progress.failure !== undefined) return judge(state, work, progress.failure, nowMs);
-  if (nowMs >= work.rollBackAtMs) return turn(state, work, tooLate(state, work, progress));
+  if (nowMs >= work.rollBackAtMs) return turn(state, work, takenUpLate(state, work) ?? tooLate(state, work, progress));
   if (state.settings.isGuard)
     return turn(state, work, nodeFault(because(work, 'the applier was gone before it confirmed the change')));
   if (memory.guarded !== work.lease) return guardStep(work, work.rollBackAtMs);
@@ -228,6 +228,18 @@ function readyStep(
   return waiting.length === 0 ? undefined : { do: 'await-ready', items: waiting };
 }
 
+/** No copy of the applier of a target ran until it was too late: the target is not to blame. */
+function takenUpLate(state: State, work: ForwardWork | ConfirmationWork): Failure | undefined {
+  if (state.memory.guarded === work.lease || !state.self.capabilities.includes(REMOTE_APPLIER)) return undefined;
+  return failureOf({
+    fault: 'unreachable',
+    reason: because(work, `${lateText(work)}, because its applier did not run`),
+  });
+}
+
+const lateText = (work: ForwardWork | ConfirmationWork): string =>
+  `not confirmed ${Math.round(work.rollBackAtMs - work.readMs)} ms after the lease was read`;
+
 const MOST_WAITED = 3;
 /** An applier that has not looked for longer was paused: what was not ready then may be ready since. */
 const LOOKED_LATELY_MS = 10_000;
@@ -252,7 +264,7 @@ function tooLate(
     ...differences.filter(isLate).map((one) => `, because what was changed could not be read back: ${driftText(one)}`),
     ...open.map(({ name, reason }) => `, because the probe ${name} had not passed: ${reason}`),
   ];
-  const late = `not confirmed ${Math.round(work.rollBackAtMs - work.readMs)} ms after the lease was read${waited}`;
+  const late = `${lateText(work)}${waited}`;
   const reason = because(
     work,
     work.phase === 'forward' && work.reboot !== undefined

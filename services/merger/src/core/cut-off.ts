@@ -29,7 +29,7 @@ export function cutOffWarnings(
   if (reached.length < 2) return [];
   const what = list(risky.map(([fragment]) => fragmentId(fragment)));
   const where = list([...new Set(reached.map(({ node }) => poolOf.get(node) ?? DEFAULT_POOL.name))].sort());
-  const message = `${what} can cut off targets from their applier. That fails no rollout: such a target counts as unreachable, and the next one gets the change too. Set silentNodes: count in the pool ${where}, so that a target that does not answer uses a unit`;
+  const message = `${what} can cut off targets from their applier. That fails no rollout: such a target counts as unreachable, and the next one gets the change too. Set silentNodes: count in the pool ${where}, so that a target that does not answer uses a unit${reached.length > NAMED ? ` (on ${reached.length} nodes)` : ''}`;
   return [
     { fragment: '', field: '', code: 'may-cut-off', message, nodes: reached.slice(0, NAMED).map(({ node }) => node) },
   ];

@@ -112,6 +112,13 @@ export const BAD_OBJECTS: readonly (readonly [string, Manifest, string, string])
     'spec.src_ip',
     'use family ipv4',
   ],
+  [
+    'ports of ICMP',
+    object('Mwan3Rule', { proto: 'icmp', dest_port: 80 }),
+    'spec.dest_port',
+    'cannot be used with proto icmp: ICMP has no ports',
+  ],
+  ['half a port', object('Mwan3Rule', { dest_port: 1.5 }), 'spec.dest_port', 'must be a whole number, but is 1.5'],
   ['an unknown protocol', object('Mwan3Rule', { proto: 'tcpudp' }), 'spec.proto', 'must be one of tcp, udp, icmp, all'],
   ['all zones', object('FirewallRule', { src: '*' }), 'spec.src', 'one object per zone'],
   [

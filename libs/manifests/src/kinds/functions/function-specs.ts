@@ -120,7 +120,7 @@ function NumberOrText({
     if (!isNumber || !Number.isInteger(Number(value)))
       return problem(
         'wrong-type',
-        `must be a whole number, but is ${typeof value === 'string' ? JSON.stringify(value) : typeName(value)}`,
+        `must be a whole number, but is ${typeof value === 'object' ? typeName(value) : JSON.stringify(value)}`,
       );
     return Number(value) >= least && Number(value) <= most
       ? []

@@ -76,6 +76,14 @@ export const MWAN3_KINDS: readonly FunctionKind[] = [
         about: 'How many seconds a sender sticks to its link.',
       },
     },
-    rules: [noIpv6('src_ip', 'dest_ip')],
+    rules: [
+      noIpv6('src_ip', 'dest_ip'),
+      {
+        rule: 'forbids',
+        when: { field: 'proto', is: ['icmp'] },
+        fields: ['src_port', 'dest_port'],
+        why: 'ICMP has no ports',
+      },
+    ],
   },
 ];
