@@ -6,7 +6,6 @@ import { exitCodeOf, wordsOf } from './exit.js';
 import { fleetTable, present } from './fleet-tables.js';
 import { overview } from './overview.js';
 import { planScreen } from './plan.js';
-import { reasonLines } from './reasons.js';
 import { counts, rolloutTree } from './rollout-tree.js';
 import { fit, table } from './table.js';
 
@@ -597,18 +596,6 @@ test('columns are aligned and lines are cut where the terminal shows them', () =
   ]);
 });
 
-test('shows the first of very many reasons, and counts the others', () => {
-  const reasons = Array.from({ length: 53 }, (_, index) => ({
-    fragment: `File/f${index}`,
-    field: 'spec',
-    code: 'x',
-    message: `wrong ${index}`,
-    nodes: [],
-  }));
-  const lines = reasonLines(reasons, PLAIN);
-  expect([lines.length, lines[49], lines[50]]).toEqual([51, '  ✖ File/f49: wrong 49', '  3 more; -o json has all']);
-});
-
 test('a missing bucket is not taken for a server on which no service has ever run', () => {
   expect(wordsOf(new Error('stream not found'))).toMatch(
     /^the NATS server lacks a stream or bucket of Sluice\. If no service .*; otherwise sluice doctor says what is missing$/,
@@ -622,27 +609,4 @@ test('an error that says what to do refers to no other command, and sluice docto
   expect(wordsOf(silent)).toBe(`${silent.message}\nRun sluice doctor to find out what is missing.`);
   expect(wordsOf(silent, { isDoctor: true })).toBe(silent.message);
   expect(wordsOf(new Error('stream not found'), { isDoctor: true })).toMatch(/another server with --server$/);
-});
-
-test('a reason that names only some of its nodes says how many there are besides', () => {
-  const reason = (message: string, ...nodes: readonly string[]) => ({
-    fragment: '',
-    field: '',
-    code: 'x',
-    message,
-    nodes,
-  });
-  const lines = reasonLines(
-    [
-      reason('5 nodes are deferred', 'n1', 'n2', 'n3'),
-      reason('it is wrong (on 6 nodes)', 'n1', 'n2'),
-      reason('3 nodes are deferred', 'n1', 'n2', 'n3'),
-    ],
-    PLAIN,
-  );
-  expect(lines).toEqual([
-    '  ✖ 5 nodes are deferred (n1, n2, n3 and 2 more)',
-    '  ✖ it is wrong (on 6 nodes) (n1, n2 and 4 more)',
-    '  ✖ 3 nodes are deferred (n1, n2, n3)',
-  ]);
 });

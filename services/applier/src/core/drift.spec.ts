@@ -130,6 +130,30 @@ describe('a lease that must not overwrite drift', () => {
     expect([bench.last?.verdict, files(bench)]).toEqual(['applied', { '/a': 'y', '/b': 'x', '/c': 'x' }]);
   });
 
+  it('removes what somebody has already removed by hand', () => {
+    const bench = scene();
+    bench.config('e', [file('/a', 'x'), file('/b', 'x')]);
+    bench.machine.files.delete('/c');
+    bench.grant({ lease: 'l2', ...keeping(N) });
+    bench.settle();
+    expect([bench.last?.verdict, files(bench)]).toEqual(['applied', { '/a': 'x', '/b': 'x' }]);
+  });
+
+  it('does not bring back what was there before Sluice and was removed by hand since', () => {
+    const bench = new Bench();
+    bench.config('a', [file('/a', 'x'), file('/c', 'x')]);
+    bench.config('e', [file('/a', 'x')]);
+    bench.machine.files.set('/c', 'before');
+    bench.settle();
+    bench.grant({ hash: A });
+    bench.settle();
+    bench.machine.files.delete('/c');
+    bench.grant({ lease: 'l2', ...keeping(N) });
+    bench.settle();
+    expect([bench.last?.verdict, bench.last?.differences]).toEqual(['refused', ['/c: differs']]);
+    expect(files(bench)).toEqual({ '/a': 'x' });
+  });
+
   it('changes a node without drift', () => {
     const bench = scene();
     bench.grant({ lease: 'l2', ...keeping(B) });

@@ -5,6 +5,7 @@ import {
   isRestOfDrift,
   refusedDrift,
   type Config,
+  type ConfigEntry,
   type LeaseView,
 } from '#libs/contracts';
 import { draw } from './chance.js';
@@ -54,17 +55,25 @@ export function replacedItems(state: State, lease: LeaseView, to: Config): reado
 
 /**
  * Of the differences of the replaced items, what the lease would overwrite. A place that is already as the new config
- * wants it is not overwritten: somebody made the change by hand before it was published.
+ * wants it is not overwritten: somebody made the change by hand before it was published. Nor is one that is removed,
+ * and that already is as it was before Sluice.
  */
 export function overwrittenAmong(
   state: State,
   { lease, changed = [] }: Preparation,
   differences: readonly Difference[],
 ): readonly Difference[] {
+  const { kinds } = state.settings;
   const to = inHand(state, lease.hash);
-  const desired = new Set(to === undefined ? [] : state.settings.kinds.entries(to).map(fragmentId));
+  const desired = new Set(to === undefined ? [] : kinds.entries(to).map(fragmentId));
+  const places = new Set(changed);
   return differences.filter(({ entry, forgotten, ...difference }) => {
-    const isThere = entry !== undefined && desired.has(fragmentId(entry)) && !changed.includes(difference.what);
+    // A removal is compared by its resources.
+    const own = (one: ConfigEntry): readonly string[] =>
+      desired.has(fragmentId(one))
+        ? [difference.what]
+        : kinds.resources(one).map((key) => key.slice(key.indexOf(':') + 1));
+    const isThere = to !== undefined && entry !== undefined && own(entry).every((place) => !places.has(place));
     return !isThere && forgotten !== true && isOverwritten(driftText(difference));
   });
 }
