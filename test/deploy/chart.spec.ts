@@ -149,6 +149,33 @@ describeWith(['helm'], 'the chart', () => {
     expect(() => render(helm, values)).toThrow(message);
   });
 
+  test.each([{}, { backends: { units: true, sysctl: true } }, { credentialsSecret: { name: 'nodes' } }])(
+    'the guard of an applier with %j reaches what the applier reaches, and has no credentials',
+    (applier) => {
+      const pod = podOf(applierWith(applier));
+      const [own, guard] = pod.containers as readonly [Container, Container];
+      expect(guard.securityContext).toEqual(own.securityContext);
+      expect(guard.image).toBe(own.image);
+      const mounts = ({ volumeMounts = [] }: Container) =>
+        volumeMounts.filter(({ name }) => name !== 'nats-credentials');
+      expect(guard.volumeMounts).toEqual(mounts(own));
+      const state = (one: Container) => one.env.find(({ name }) => name === 'SLUICE_STATE');
+      expect(guard.env).toEqual([state(own)]);
+      expect(pod.hostPID === true || pod.shareProcessNamespace === true).toBe(true);
+    },
+  );
+
+  test("the image of the applier has the guard's program", () => {
+    const command = '/usr/local/lib/sluice/stand-guard';
+    expect(podOf(applierWith({})).containers[1]).toMatchObject({ name: 'guard', command: [command] });
+    const dockerfile = text('deploy/applier/Dockerfile');
+    expect(dockerfile).toContain('deploy/applier/stand-guard /usr/local/lib/sluice/');
+    expect(dockerfile).toMatch(/chmod 0755 .*\/usr\/local\/lib\/sluice\/stand-guard/);
+    // The program that it starts if nothing else is set.
+    const [, program = ''] = /SLUICE_APPLIER:-node (\S+)\}/.exec(text('deploy/applier/stand-guard')) ?? [];
+    expect(dockerfile).toContain(`/app/build/applier.cjs ${program}`);
+  });
+
   test('connects services and appliers with their own secrets, which are files', () => {
     const objects = render(helm, VALUES['your own NATS, with TLS and users'] as object);
     const files = (object: RenderedChart): unknown => {

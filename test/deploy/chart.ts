@@ -32,6 +32,7 @@ export interface PodSpec {
   readonly serviceAccountName: string;
   readonly hostNetwork?: boolean;
   readonly hostPID?: boolean;
+  readonly shareProcessNamespace?: boolean;
   readonly securityContext: Readonly<Record<string, unknown>>;
   readonly volumes?: readonly {
     readonly name: string;

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CommanderError, Option } from 'commander';
 import { createLogger } from '#libs/process';
-import { runGuard, serveApplier } from './shell/index.js';
+import { runGuard, SENTINEL, serveApplier } from './shell/index.js';
 import { applierCommand } from './shell/options.js';
 
 /** Set by the bundle, which contains no package.json. */
@@ -16,9 +16,12 @@ async function main(): Promise<void> {
   const command = applierCommand('sluice-applier')
     .version(version)
     .addOption(new Option('--guard <id and file>').hideHelp())
+    // For deploy/applier/stand-guard, which waits in another container.
+    .addOption(new Option('--sentinel').hideHelp())
     .showHelpAfterError('(run sluice-applier --help for usage)')
     .exitOverride();
-  command.action(async ({ guard }: { readonly guard?: string }) => {
+  command.action(async ({ guard, sentinel }: { readonly guard?: string; readonly sentinel?: true }) => {
+    if (sentinel === true) return void process.stdout.write(SENTINEL, () => process.exit(0));
     if (guard !== undefined) {
       const [id = ''] = guard.split(' ', 1);
       const seconds = await runGuard(id, guard.slice(id.length + 1), createLogger('guard'));

@@ -353,6 +353,32 @@ test.concurrent('an applier and its guard that are killed together leave a chang
   expect(scene.content('b')).toBe(report.verdict === 'applied' ? 'new' : 'old');
 });
 
+test.concurrent('a guard in another container rolls back when everything in the container of an applier is killed', async () => {
+  const scene = new Scene();
+  const root = join(__dirname, '../../../../..');
+  const main = join(root, 'dist/services/applier/src/main.js');
+  if (!existsSync(main)) throw new Error(`${main} is not there: npm run build`);
+  const script = join(root, 'deploy/applier/stand-guard');
+  const env = { ...process.env, SLUICE_STATE: scene.host.state, SLUICE_APPLIER: `${process.execPath} ${main}` };
+  const other = spawn('/bin/sh', [script], { env, stdio: 'ignore', detached: true });
+  const isOther = (pid: number): boolean => pid === other.pid || (pid > 1 && isOther(parentOf(pid) ?? 0));
+  try {
+    const child = await underWay(scene);
+    await until(() => scene.processes.some((line) => isOther(Number(line.split(' ')[0]))), 'the other one guards, too');
+    child.kill('SIGKILL');
+    // A container ends with its first process, and all others are killed with it.
+    for (const pid of scene.processes.map((line) => Number(line.split(' ')[0])))
+      if (!isOther(pid)) process.kill(pid, 'SIGKILL');
+    await scene.over();
+    expect(['b', 'new/c'].map((path) => scene.content(path))).toEqual(['old', '']);
+    expect(scene.journal).toMatchObject({ sound: true, lastDealt: { lease: 'l2', verdict: 'failed' } });
+    await noneLeft(scene);
+  } finally {
+    other.kill('SIGTERM');
+    await until(() => isGone(other), 'the other one ends');
+  }
+});
+
 test.concurrent('an applier that is stopped leaves no guard behind', async () => {
   const scene = new Scene();
   const child = scene.start({});

@@ -10,7 +10,7 @@ import { openOwn } from '../state/own-file.js';
  * start, and is retried for ten minutes. The sentinel ends if the file is gone or belongs to another process, or if the
  * guard prints 0.
  */
-const SCRIPT = `
+export const SENTINEL = `
 id=$1 file=$2 late= again=0 tries=0
 shift 2
 while read -r owner due _ <"$file" && [ "$owner" = "$id" ] && [ "$due" != 0 ]; do
@@ -50,7 +50,7 @@ export interface Sentinel {
 
 /** Starts a sentinel for one id in a watch file; `command` runs the guard. Throws if it cannot be started. */
 export async function startSentinel(command: readonly string[], id: string, file: string): Promise<Sentinel> {
-  const argv = ['/bin/sh', '-c', SCRIPT, 'sluice-guard', id, file, ...command];
+  const argv = ['/bin/sh', '-c', SENTINEL, 'sluice-guard', id, file, ...command];
   if (existsSync(SYSTEMD) && (await asService(argv, `sluice-guard-${id}`))) return { end: () => undefined };
   return asProcess(argv, join(dirname(file), 'guard.log'));
 }
