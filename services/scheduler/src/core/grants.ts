@@ -180,7 +180,9 @@ function emitGrant(
     drainMs: policy.drainMs,
     free: free && !isUnavailable(node),
     ...driftOf(draft.state, node, want),
-    ...(isOutside(want) && node.lastDesired !== undefined && hasFailedContent(node) ? { undo: true } : {}),
+    ...(isOutside(want) && node.lastDesired !== undefined && (node.unsure || hasFailedContent(node))
+      ? { undo: true }
+      : {}),
     ...(drains && Object.keys(policy.drain).length > 0 ? { drain: policy.drain as Fragment['spec'] } : {}),
   });
 }

@@ -1,6 +1,18 @@
 import type { NewFact } from '#libs/contracts';
-import { changed, committed, ended, fragment, heard, left, renderedNode, reviewedNode, silent } from '#libs/testing';
-import { deferred, grants, Scheduler, types } from './scheduler.fixture.js';
+import {
+  accepted,
+  changed,
+  committed,
+  ended,
+  fragment,
+  heard,
+  left,
+  renderedChange,
+  renderedNode,
+  reviewedNode,
+  silent,
+} from '#libs/testing';
+import { deferred, grants, PAST_DEADLINE, Scheduler, types } from './scheduler.fixture.js';
 
 const NO = [{ probe: 'app', reason: 'it says no' }];
 const fleetOf = (...names: readonly string[]) => new Scheduler().fleet(names);
@@ -76,6 +88,39 @@ describe('an unhealthy node', () => {
     expect(grants(s.when())).toEqual([]);
     expect(s.why('n0')).toMatchObject({ because: 'unhealthy', text: `the committed config waits: ${HELD}` });
     expect(grants(probed(s, 'n0', []))).toEqual(['n0 corrective c2-new']);
+  });
+
+  it('says so under a strict policy also while another change waits to start', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', [], { apply: [policy('strict')] });
+    s.given(committed('c1')).when();
+    probed(s, 'n0');
+    s.rolls('c2', ['n0', 'n1']);
+    s.applies('n1');
+    s.given(committed('c2', 2));
+    // It is rendered, and not validated, because it waits for what it refers to.
+    s.given(accepted('c3'), renderedChange('c3', { n0: { from: 'c2-new', to: 'c3-new', recipe: '' } })).when();
+    expect(s.why('n0')).toMatchObject({ because: 'unhealthy', text: `the committed config waits: ${HELD}` });
+    probed(s, 'n0', []);
+    s.applies('n0');
+    expect(s.why('n0')).toMatchObject({ because: 'not-started', text: 'it waits for c3 to start' });
+  });
+
+  it('gets no lease under a strict policy, even if nobody knows what a skipped one left there', () => {
+    const s = fleetOf('n0', 'n1');
+    s.rolls('c1', [], { apply: [policy('strict')] });
+    s.given(committed('c1')).when();
+    s.rolls('c2', ['n0', 'n1']);
+    const late = s.atWork()[0] ?? '';
+    const { lease } = s.lease(late);
+    s.skips(late);
+    s.aborts('c2');
+    probed(s, late);
+    s.after(PAST_DEADLINE);
+    expect(s.status(late).unsure).toBe(true);
+    expect(grants(s.given(ended('c2', 'reverted'), heard(late)).when())).toEqual([]);
+    s.when(s.message(late, 'old', { kind: 'failed', verdict: 'failed', lease }));
+    expect(s.status(late).unsure).toBeUndefined();
   });
 
   it('gets a change that brings a tolerant policy of the same name', () => {

@@ -44,9 +44,8 @@ export function unhealthyBecause(state: State, node: NodeState, change: string):
   );
 }
 
-/** The node has, or may have, a config that was never committed for it: of a change that failed, or was replaced. */
-export const hasFailedContent = ({ unsure, report, lastDesired }: NodeState): boolean =>
-  unsure || report?.hash !== lastDesired;
+/** The node has a config that was never committed for it: of a change that failed, or was replaced. */
+export const hasFailedContent = ({ report, lastDesired }: NodeState): boolean => report?.hash !== lastDesired;
 
 /** Why the applier of a target cannot use it now, as text for people; undefined if it can. */
 export const unavailableText = ({ report }: NodeState): string | undefined =>

@@ -3,7 +3,7 @@ import { firstToTry, firstTryText } from './first-try.js';
 import { MISSING_VALUE } from '#libs/rules';
 import { changingIn, isUnavailable, leasedBy, mayRollBackBeyond, poolBudget, roomIn } from './indexes.js';
 import type { Lease } from './lease.js';
-import { poolPolicy, rolloutOf, targetOf, type NodeState, type State } from './state.js';
+import { isKnownToHave, poolPolicy, rolloutOf, targetOf, type NodeState, type State } from './state.js';
 import { holdersText } from './views.js';
 import {
   blockedBecause,
@@ -129,7 +129,20 @@ function whyFree(state: State, node: NodeState, base: Base, nowMs: number): Why 
   return { ...base, because: 'refused', text };
 }
 
+/** Why the node does not get the committed config that it lacks; undefined if nothing keeps it. */
+function whyWithheld(state: State, node: NodeState, base: Base): Why | undefined {
+  const { change, rendered, desired } = node;
+  if (change !== undefined || rendered !== undefined || desired === undefined || isKnownToHave(node, desired.hash))
+    return undefined;
+  const unhealthy = unhealthyBecause(state, node, '');
+  const reason = unhealthy ?? driftInTheWay(state, node);
+  const because = unhealthy === undefined ? 'blocked' : 'unhealthy';
+  return reason === undefined ? undefined : { ...base, because, text: `the committed config waits: ${reason}` };
+}
+
 function whyIdle(state: State, node: NodeState, base: Base): Why {
+  const withheld = whyWithheld(state, node, base);
+  if (withheld !== undefined) return withheld;
   const waiting = [...state.openChanges].filter((name) => {
     const change = state.changes.get(name);
     return change?.started === false && Object.hasOwn(change.targets, node.node);
@@ -148,13 +161,6 @@ function whyIdle(state: State, node: NodeState, base: Base): Why {
     const text = 'its desired config is not known yet: it is about to be rendered';
     return { ...base, because: 'not-rendered', text };
   }
-  const reason = unhealthyBecause(state, node, '');
-  if (reason !== undefined && node.report?.hash !== node.desired.hash) {
-    return { ...base, because: 'unhealthy', text: `the committed config waits: ${reason}` };
-  }
-  const blocked = driftInTheWay(state, node);
-  if (blocked !== undefined && node.report?.hash !== node.desired.hash)
-    return { ...base, because: 'blocked', text: `the committed config waits: ${blocked}` };
   if (node.notUndone.length > 0) {
     const drift = node.drift === undefined ? '' : `; it also has drift: ${node.drift.differences.join('; ')}`;
     const text = `it was rolled back, except ${node.notUndone.join(', ')}: undo on the node what these commands did, or apply a change that does${drift}`;
