@@ -149,6 +149,21 @@ describe('the applier package', () => {
     for (const script of ['postinst', 'prerm', 'postrm']) await exec('sh', ['-n', join(inside, 'DEBIAN', script)]);
   });
 
+  test('its unit sees the /tmp of everybody, makes no setuid files, and gets secrets from systemd', () => {
+    const text = (name: string): readonly string[] =>
+      readFileSync(join(ROOT, 'deploy/applier', name), 'utf8').split('\n');
+    const unit = text('sluice-applier.service');
+    // Without PrivateTmp, a file in /tmp is the one that others see.
+    expect(unit.filter((line) => line.startsWith('PrivateTmp='))).toEqual([]);
+    expect(unit).toContain('RestrictSUIDSGID=true');
+    expect(text('setuid.conf')).toContain('RestrictSUIDSGID=false');
+    const credentials = text('credentials.conf');
+    const loaded = credentials.flatMap((line) => /^LoadCredential=(\w[\w.-]*):/.exec(line)?.[1] ?? []);
+    const used = credentials.flatMap((line) => /^Environment=.*%d\/(\S+)$/.exec(line)?.[1] ?? []);
+    expect(loaded.length).toBeGreaterThan(0);
+    expect(used.sort()).toEqual([...loaded].sort());
+  });
+
   testWith(['systemd-analyze'], 'its unit and the drop-ins of all backends are understood by systemd', async () => {
     const units = join(folder, 'units');
     const dropIns = join(units, 'sluice-applier.service.d');

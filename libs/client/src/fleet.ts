@@ -1,7 +1,7 @@
+import { createHash } from 'node:crypto';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import { errors, type Msg } from '@nats-io/nats-core';
 import {
-  configKey,
   CONFIGS,
   decodeConfig,
   decodePathAnswer,
@@ -13,9 +13,11 @@ import {
   type PathQuery,
   type ViewBucket,
   type ViewValues,
+  WireError,
 } from '#libs/contracts';
 import { SILENT } from '#libs/process';
 import {
+  Blobs,
   AccessError,
   ChangesFullError,
   connectBus,
@@ -166,11 +168,15 @@ export class FleetClient {
     return this.reachedEach(watchViews(this.bus, bucket, keys, signal));
   }
 
+  /** Undefined if there is none. Throws WireError if what is there is not the config with this hash. */
   async config(node: string, hash: string): Promise<Config | undefined> {
-    const message = await this.read(() =>
-      this.bus.stored(kvStream(CONFIGS), { last_by_subj: kvSubject(CONFIGS, configKey(node, hash)) }),
-    );
-    return message === null ? undefined : decodeConfig(message.string());
+    const text = await this.read(() => new Blobs(this.bus).config(node, hash));
+    if (text === undefined) return undefined;
+    if (createHash('sha256').update(text).digest('hex') !== hash)
+      throw new WireError(
+        `what is in the bucket configs for ${node} is not the config with the hash ${hash}: somebody has changed it`,
+      );
+    return decodeConfig(text);
   }
 
   /** Puts an object into the object store. Returns false if it was there already. */

@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto';
 import { headers as natsHeaders, nanos } from '@nats-io/nats-core';
-import { encodeView, type LeaseView, type NodeReport, type StatusView, type Targets } from '#libs/contracts';
+import {
+  EMPTY_HASH,
+  encodeView,
+  type LeaseView,
+  type NodeReport,
+  type StatusView,
+  type Targets,
+} from '#libs/contracts';
 import { natsFixture, until } from '#libs/testing';
 import { Blobs } from './blobs.js';
 import { connectBus, type Bus } from './connection.js';
@@ -79,16 +86,18 @@ describe('the bus for nodes and tools', () => {
   });
 
   it('a node reads its own lease, status and config', async () => {
-    expect([await applier.lease(), await applier.status(), await applier.config('h')]).toEqual([
+    expect([await applier.lease(), await applier.status(), await applier.config(EMPTY_HASH)]).toEqual([
       undefined,
       undefined,
       undefined,
     ]);
     await bus.publish(kvSubject('leases', 'w-1_dc1'), encodeView('leases', lease));
-    await new Blobs(bus).putConfigs([{ node, hash: 'h', text: '{"fragments":[]}' }]);
+    await new Blobs(bus).putConfigs([{ node, hash: EMPTY_HASH, text: '{"fragments":[]}' }]);
     expect(await applier.lease()).toEqual(lease);
-    expect(await applier.config('h')).toBe('{"fragments":[]}');
-    expect(await fleet.config(node, 'h')).toEqual({ fragments: [] });
+    expect(await applier.config(EMPTY_HASH)).toBe('{"fragments":[]}');
+    expect(await fleet.config(node, EMPTY_HASH)).toEqual({ fragments: [] });
+    await new Blobs(bus).putConfigs([{ node, hash: 'f'.repeat(64), text: '{"fragments":[]}' }]);
+    await expect(fleet.config(node, 'f'.repeat(64))).rejects.toThrow('somebody has changed it');
   });
 
   it('a node receives a push when its own lease or status was written, and no other', async () => {

@@ -10,6 +10,7 @@ describe('settings from the environment', () => {
       unreferencedMs: 7 * 86_400_000,
       cleanupMs: 3_600_000,
       sourceQuotaBytes: 256_000_000,
+      healthAddress: '127.0.0.1',
     });
   });
 
