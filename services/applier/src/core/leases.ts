@@ -8,7 +8,7 @@ import { leaseKnown, type State } from './state.js';
  * - `early`: it was granted before this boot of the machine was known, so nothing is done;
  * - `ended`: it ended before it was started, so report that and never start it;
  * - `again`: it is finished, and the scheduler does not know, so report again;
- * - otherwise nothing, as long as it may be older than the newest one, too.
+ * - otherwise nothing, and also while it may be older than the newest one.
  */
 export type LeaseDemand = 'begin' | 'stale' | 'early' | 'ended' | 'again' | 'nothing';
 
